@@ -1,0 +1,1 @@
+"""Palimpsest, the chat."""

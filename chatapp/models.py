@@ -1,0 +1,328 @@
+"""What the chat stores. Who may read or write which row is decided in :mod:`chatapp.conversations`."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from compression.models import AbstractSummary, CompressibleConversation
+
+
+class Project(models.Model):
+    """A folder of conversations."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="projects")
+    name = models.CharField(max_length=200)
+    slug = models.SlugField(max_length=200)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "slug"], name="project_owner_slug"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TitleSource(models.TextChoices):
+    """Where a title came from; a person's is never replaced by the machine."""
+
+    NONE = "", "none"
+    FIRST_WORDS = "first_words", "first words"
+    MODEL = "model", "model"
+    PERSON = "person", "person"
+
+
+class Conversation(CompressibleConversation):
+    """An ordered list of messages with one owner."""
+
+    code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="conversations"
+    )
+    project = models.ForeignKey(
+        Project, models.SET_NULL, null=True, blank=True, related_name="conversations"
+    )
+    title = models.CharField(max_length=200, blank=True, default="")
+    title_source = models.CharField(
+        max_length=16, blank=True, default="", choices=TitleSource.choices
+    )
+    model = models.CharField(max_length=200, blank=True, default="")
+    # Empty: the default chat model.
+    system_prompt = models.TextField(blank=True, default="")
+    threshold = models.FloatField(null=True, blank=True)
+    keep_turns = models.PositiveSmallIntegerField(null=True, blank=True)
+    compression_off = models.BooleanField(null=True, blank=True)
+    # None, here and above: the default.
+    next_seq = models.PositiveBigIntegerField(default=1)
+    event_no = models.PositiveBigIntegerField(default=0)
+    truncated_through = models.PositiveBigIntegerField(default=0)
+    branched_from = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="branches"
+    )
+    continued_from = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="continuations"
+    )
+    draft = models.TextField(blank=True, default="")
+    draft_client_msg_id = models.UUIDField(null=True, blank=True)
+    send_when_done = models.BooleanField(default=False)
+    source_fingerprint = models.CharField(max_length=64, blank=True, default="")
+    # SHA-256 of an imported file's conversation: importing it again changes nothing.
+    pinned_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "-updated_at"], name="conversation_owner_recent"),
+            models.Index(
+                fields=["compression_lease_expires_at"],
+                name="conversation_lease",
+                condition=~Q(compression_token=""),
+            ),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "source_fingerprint"],
+                condition=~Q(source_fingerprint=""),
+                name="conversation_import_once",
+            ),
+        ]
+        permissions = [("view_others", "Can see other people's conversations")]
+
+    def __str__(self) -> str:
+        return self.title or str(self.code)
+
+    @classmethod
+    def compression_changes(cls) -> dict[str, Any]:
+        """Each stored change of compression is an event of the conversation."""
+        return {"event_no": F("event_no") + 1}
+
+
+class TurnStatus(models.TextChoices):
+    """Where a turn is, or how it ended."""
+
+    WAITING = "waiting"
+    COMPRESSING = "compressing"
+    STREAMING = "streaming"
+    TOOLS = "tools"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    TRUNCATED = "truncated"
+    FILTERED = "filtered"
+    BLOCKED = "blocked"
+    FAILED = "failed"
+
+
+class Turn(models.Model):
+    """One user message and all that answers it. It has exactly one terminal status."""
+
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="turns")
+    user_message = models.ForeignKey(
+        "Message", models.CASCADE, null=True, related_name="answering_turns"
+    )
+    status = models.CharField(max_length=16, choices=TurnStatus.choices, default=TurnStatus.WAITING)
+    model = models.CharField(max_length=200, blank=True, default="")
+    error_code = models.CharField(max_length=64, blank=True, default="")
+    error = models.JSONField(null=True, blank=True)
+    # The whole error as it is shown, so that a reload shows the same card.
+    finish_reason = models.CharField(max_length=64, blank=True, default="")
+    prompt_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    completion_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    cached_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    # US dollars.
+    started_at = models.DateTimeField(auto_now_add=True)
+    first_token_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    lease_token = models.CharField(max_length=64, blank=True, default="")
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    stop_requested_at = models.DateTimeField(null=True, blank=True)
+    event_no = models.PositiveBigIntegerField(default=0)
+    manifest = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(finished_at__isnull=True),
+                name="turn_one_open",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["lease_expires_at"],
+                name="turn_open_lease",
+                condition=Q(finished_at__isnull=True),
+            ),
+            models.Index(fields=["conversation", "event_no"], name="turn_changed"),
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.pk}: {self.status}"
+
+
+class MessageRole(models.TextChoices):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class MessageStatus(models.TextChoices):
+    """Whether the text is whole."""
+
+    COMPLETE = "complete"
+    STREAMING = "streaming"
+    PARTIAL = "partial"
+
+
+class Message(models.Model):
+    """One entry of a conversation. Live unless superseded; never deleted by compression."""
+
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="messages")
+    seq = models.PositiveBigIntegerField()
+    turn = models.ForeignKey(Turn, models.CASCADE, null=True, related_name="messages")
+    role = models.CharField(max_length=16, choices=MessageRole.choices)
+    text = models.TextField(blank=True, default="")
+    reasoning = models.TextField(blank=True, default="")
+    added_context = models.TextField(blank=True, default="")
+    # What the program itself added to this message; sent with it, unchanged, for ever.
+    tool_calls = models.JSONField(default=list, blank=True)
+    tool_call_id = models.CharField(max_length=200, blank=True, default="")
+    tool_name = models.CharField(max_length=200, blank=True, default="")
+    status = models.CharField(
+        max_length=16, choices=MessageStatus.choices, default=MessageStatus.COMPLETE
+    )
+    masked_at = models.DateTimeField(null=True, blank=True)
+    pinned_at = models.DateTimeField(null=True, blank=True)
+    superseded_at = models.DateTimeField(null=True, blank=True)
+    client_msg_id = models.UUIDField(null=True, blank=True)
+    token_count = models.PositiveBigIntegerField(default=0)
+    # Ruler tokens, counted once at write.
+    event_no = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["conversation_id", "seq"]
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="message_seq"),
+            models.UniqueConstraint(
+                fields=["conversation", "client_msg_id"], name="message_client_msg_id"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["conversation", "event_no"], name="message_changed"),
+            models.Index(
+                fields=["conversation", "seq"],
+                name="message_pinned",
+                condition=Q(pinned_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.seq}"
+
+
+class Summary(AbstractSummary):
+    """A stored version of a conversation's summary."""
+
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="summaries")
+
+    class Meta:
+        verbose_name_plural = "summaries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["conversation", "version"],
+                condition=Q(version__gt=0),
+                name="summary_version",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(status="ready"),
+                name="summary_one_ready",
+            ),
+        ]
+        permissions = [("view_audit", "Can see what an audit found only in the originals")]
+
+    def __str__(self) -> str:
+        return f"version {self.version}" if self.version else self.status
+
+
+class ModelProfile(models.Model):
+    """What is known of a model, and from where: the server, price data, the operator, or learned."""
+
+    name = models.CharField(max_length=200, unique=True)
+    window = models.PositiveBigIntegerField(default=8192)
+    # Tokens, as the provider counts them.
+    max_output_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    supports_tools = models.BooleanField(default=True)
+    supports_system_role = models.BooleanField(default=True)
+    supports_json_schema = models.BooleanField(default=True)
+    supports_usage = models.BooleanField(default=True)
+    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    cached_input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    # US dollars a million tokens.
+    calibration = models.FloatField(default=1.1)
+    # Provider's tokens for one ruler token.
+    sources = models.JSONField(default=dict, blank=True)
+    # Field name -> where its figure came from.
+    available = models.BooleanField(default=True)
+    # Whether the server listed it when last asked.
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class UserSettings(models.Model):
+    """What a person chose for themselves."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="chat_settings"
+    )
+    theme = models.CharField(
+        max_length=8,
+        default="system",
+        choices=[("system", "system"), ("light", "light"), ("dark", "dark")],
+    )
+    send_key = models.CharField(
+        max_length=16,
+        default="enter",
+        choices=[("enter", "Enter"), ("modifier-enter", "Ctrl/Cmd+Enter")],
+    )
+    shortcuts = models.BooleanField(default=True)
+    default_model = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        verbose_name_plural = "user settings"
+
+    def __str__(self) -> str:
+        return f"settings of {self.user_id}"
+
+
+class AccessRecord(models.Model):
+    """Somebody with permission looked at another person's conversation."""
+
+    viewer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="access_records")
+    what = models.CharField(max_length=64)
+    # Which page: "summary", "messages", "conversation".
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at"]
+
+    def __str__(self) -> str:
+        return f"{self.viewer_id} looked at {self.what} of {self.conversation_id}"

@@ -1,0 +1,1 @@
+"""From text and events to HTML."""

@@ -1,0 +1,184 @@
+"""Settings, all from the environment; the README lists every variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csp.constants import NONE, SELF
+from django.core.exceptions import ImproperlyConfigured
+
+from chatapp import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR_DIR = BASE_DIR / "var"
+
+DEBUG = environment.boolean("DEBUG")
+SECRET_KEY = environment.text("SECRET_KEY")
+if not SECRET_KEY:
+    raise ImproperlyConfigured(
+        "SECRET_KEY is not set. `make run` makes one for this computer; a deployment needs its "
+        "own: 50 or more random characters."
+    )
+ALLOWED_HOSTS = environment.listing("ALLOWED_HOSTS")
+if not ALLOWED_HOSTS:
+    raise ImproperlyConfigured("ALLOWED_HOSTS is not set: list the host names that you serve.")
+ALLOWED_ORIGINS = environment.listing("ALLOWED_ORIGINS")
+if not ALLOWED_ORIGINS:
+    raise ImproperlyConfigured(
+        "ALLOWED_ORIGINS is not set: list scheme, host and port, as in https://chat.example.org."
+    )
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "django_htmx",
+    "csp",
+    "compression",
+    "chatapp",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "chatapp.middleware.no_store",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "chatapp.urls"
+ASGI_APPLICATION = "chatapp.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+_database = environment.database("DATABASE_URL", "sqlite:///var/palimpsest.sqlite3")
+if _database["ENGINE"] == "django.db.backends.sqlite3":
+    _database["NAME"] = str(BASE_DIR / str(_database["NAME"]))
+    Path(str(_database["NAME"])).parent.mkdir(parents=True, exist_ok=True)
+    # A file, since units of work run in several threads.
+    _database["TEST"] = {"NAME": str(_database["NAME"]) + ".test"}
+DATABASES = {"default": _database}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = environment.text("REDIS_URL")
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [REDIS_URL]},
+    }
+    if REDIS_URL
+    else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+}
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+PASSWORD_RESET_TIMEOUT = 15 * 60  # seconds; a sign-in link lives as long
+
+# Served over TLS when every origin is; `make run` serves this computer only, without.
+SECURE = all(origin.startswith("https://") for origin in ALLOWED_ORIGINS)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
+SECURE_SSL_REDIRECT = SECURE
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
+SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "chatapp.views.failures.csrf_failure"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "form-action": [SELF],
+        "base-uri": [NONE],
+        "frame-ancestors": [NONE],
+    }
+}
+# Larger than any message in form encoding, smaller than what would hurt.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+
+OPENAI_BASE_URL = environment.text("OPENAI_BASE_URL")
+OPENAI_API_KEY = environment.text("OPENAI_API_KEY")
+CHAT_MODEL = environment.text("CHAT_MODEL")
+SUMMARY_MODEL = environment.text("SUMMARY_MODEL")
+CONTEXT_WINDOW = environment.integer("CONTEXT_WINDOW", 0) or None
+MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
+ACTIVITY_LOG_DIR = environment.text("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
+PORT = environment.integer("PORT", 8000, least=1)
+
+COMPRESSION = {
+    "CONVERSATION": "chatapp.Conversation",
+    "SUMMARY": "chatapp.Summary",
+    "THRESHOLD": environment.share("COMPRESSION_THRESHOLD", 0.8, low=0.5, high=0.95),
+    "SOFT_THRESHOLD": environment.share("COMPRESSION_SOFT_THRESHOLD", 0.65, low=0.1, high=0.95),
+    "KEEP_TURNS": environment.integer("COMPRESSION_KEEP_TURNS", 2, least=1),
+    "SUMMARY_TOKENS": environment.integer("COMPRESSION_SUMMARY_TOKENS", 1500, least=100),
+    "PREPARE_MESSAGES": environment.integer("COMPRESSION_PREPARE_MESSAGES", 0),
+    "TOOL_RESULT_MAX_LENGTH": environment.integer("TOOL_RESULT_MAX_LENGTH", 2000, least=100),
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        "chatapp": {"level": "INFO"},
+        "compression": {"level": "INFO"},
+        # Their debug and info lines hold addresses and request options.
+        "openai": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
+        "httpcore2": {"level": "WARNING"},
+    },
+}

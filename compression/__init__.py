@@ -1,0 +1,1 @@
+"""Compression of conversations, a reusable Django app."""

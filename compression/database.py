@@ -1,0 +1,83 @@
+"""Crossing from async code into the database: one function call, one unit of work, one thread.
+
+Units run in a small pool of threads of their own. Django's default, one thread for everything
+that is synchronous, lets one slow query delay every socket of the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from django.db import connections
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# SQLite has one writer, so more threads only wait for one another; PostgreSQL has many.
+SQLITE_THREADS = 2
+SERVER_THREADS = 8
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    threads = SQLITE_THREADS if connections["default"].vendor == "sqlite" else SERVER_THREADS
+    return ThreadPoolExecutor(threads, thread_name_prefix="database")
+
+
+@functools.cache
+def _background_pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="database-background")
+
+
+def _release_connections() -> None:
+    """Give connections back; SQLite's stay open.
+
+    Closing the last connection to a SQLite file checkpoints its log, which costs hundreds of
+    milliseconds; a connection to a server goes back to the pool that Django keeps, and one that
+    broke is replaced.
+    """
+    for connection in connections.all(initialized_only=True):
+        if connection.vendor != "sqlite" or connection.errors_occurred:
+            connection.close_if_unusable_or_obsolete()
+
+
+def _unit(function: Callable[[], R]) -> R:
+    _release_connections()
+    try:
+        return function()
+    finally:
+        _release_connections()
+
+
+def across(function: Callable[P, R], *, background: bool = False) -> Callable[P, Awaitable[R]]:
+    """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
+
+    ``background`` units (checkpoints, sweeps) run in a thread apart, so that they never wait for,
+    and never delay, what a person asked for. The unit runs to its end even if its awaiter is
+    cancelled; no transaction may span two units.
+    """
+
+    @functools.wraps(function)
+    async def crossing(*args: P.args, **kwargs: P.kwargs) -> R:
+        context = contextvars.copy_context()
+        call = functools.partial(context.run, _unit, functools.partial(function, *args, **kwargs))
+        pool = _background_pool() if background else _pool()
+        return await asyncio.get_running_loop().run_in_executor(pool, call)
+
+    return crossing
+
+
+def close_pools() -> None:
+    """Wait for running units and close every connection of the pools' threads."""
+    for pool in (_pool, _background_pool):
+        if pool.cache_info().currsize:
+            executor = pool()
+            for _ in range(executor._max_workers):
+                executor.submit(connections.close_all)
+            executor.shutdown(wait=True)
+            pool.cache_clear()

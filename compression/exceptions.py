@@ -1,0 +1,142 @@
+"""The tree of errors, its root and compression's branch.
+
+::
+
+    UserFacingError                 code, message, retryable, retry_after, fields, partial_kept
+    └── CompressionError
+        ├── NothingToCompress       nothing_to_compress     422
+        ├── CompressionRunning      compression_running     409
+        ├── StaleVersion            stale_version           409
+        ├── StaleSource             stale_source            409
+        ├── SummaryInvalid          summary_invalid         422
+        ├── SummarizerError         summarizer_failed       502
+        │   └── DraftRejected       draft_rejected          502
+        ├── CompressionCancelled    compression_cancelled   409
+        └── LeaseLost               lease_lost              409
+
+The chat's branch is in :mod:`chatapp.errors`. Do not raise the two base classes directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class UserFacingError(Exception):
+    """An error with a sentence that its reader understands.
+
+    ``message`` says what happened and what can be done; ``fields`` holds figures or texts that
+    belong to it; ``retry_after`` is in seconds.
+    """
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+    default_message: ClassVar[str] = "Something went wrong."
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        fields: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+        partial_kept: bool = False,
+    ) -> None:
+        self.message = message or self.default_message
+        self.fields = dict(fields or {})
+        self.retry_after = retry_after
+        self.partial_kept = partial_kept
+        super().__init__(self.message)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error as it is sent everywhere: JSON body, event, card."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "retryable": self.retryable,
+            "retry_after": self.retry_after,
+            "fields": self.fields,
+            "partial_kept": self.partial_kept,
+        }
+
+
+class CompressionError(UserFacingError):
+    """Root of compression's errors."""
+
+
+class NothingToCompress(CompressionError):
+    """The planner found no span that is worth a call."""
+
+    code = "nothing_to_compress"
+    status = 422
+    default_message = "There is nothing to compress yet: the conversation is still short."
+
+
+class CompressionRunning(CompressionError):
+    """Another run holds the lease."""
+
+    code = "compression_running"
+    status = 409
+    retryable = True
+    default_message = "This conversation is being compressed already."
+
+
+class StaleVersion(CompressionError):
+    """The summary has changed since it was read; ``fields`` holds both texts."""
+
+    code = "stale_version"
+    status = 409
+    default_message = "The summary has changed meanwhile. Both texts are shown; nothing was saved."
+
+
+class StaleSource(CompressionError):
+    """A message under the version was superseded or deleted."""
+
+    code = "stale_source"
+    status = 409
+    default_message = (
+        "This version cannot come back: a message that it stands for was changed or removed."
+    )
+
+
+class SummaryInvalid(CompressionError):
+    """A person's text does not parse, or is empty or too long; ``fields`` names the line."""
+
+    code = "summary_invalid"
+    status = 422
+    default_message = "The summary could not be read."
+
+
+class SummarizerError(CompressionError):
+    """No draft could be had from this summariser."""
+
+    code = "summarizer_failed"
+    status = 502
+    retryable = True
+    default_message = "The summary could not be written. Nothing was lost."
+
+
+class DraftRejected(SummarizerError):
+    """A draft came and was not fit to be applied."""
+
+    code = "draft_rejected"
+    default_message = "The model's summary was not usable. Nothing was lost."
+
+
+class CompressionCancelled(CompressionError):
+    """A person cancelled the run."""
+
+    code = "compression_cancelled"
+    status = 409
+    retryable = True
+    default_message = "The compression was cancelled. Nothing was changed."
+
+
+class LeaseLost(CompressionError):
+    """The claim expired or was taken over; the late draft is dropped."""
+
+    code = "lease_lost"
+    status = 409
+    retryable = True
+    default_message = "Another process took this compression over. Nothing was lost."

@@ -1,0 +1,85 @@
+"""What compression stores: two abstract models, whose migrations are the host's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+
+from compression.types import SummaryStatus, Trigger
+
+
+class CompressibleConversation(models.Model):
+    """A conversation that has a summary, a boundary, and a lease for compressing it."""
+
+    compressed_context = models.TextField(blank=True, default="")
+    # The active summary as rendered Markdown; empty when there is none.
+    compressed_at = models.DateTimeField(null=True, blank=True)
+    # For people only: every decision uses ``compressed_through``.
+    compressed_through = models.PositiveBigIntegerField(default=0)
+    compression_version = models.PositiveIntegerField(default=0)
+    compression_token = models.CharField(max_length=64, blank=True, default="")
+    compression_lease_expires_at = models.DateTimeField(null=True, blank=True)
+    compression_started_at = models.DateTimeField(null=True, blank=True)
+    compression_trigger = models.CharField(
+        max_length=16, blank=True, default="", choices=[(t.value, t.value) for t in Trigger]
+    )
+    compression_locks_input = models.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
+    @classmethod
+    def compression_changes(cls) -> dict[str, Any]:
+        """More fields for ``update()`` to set with every stored change of compression.
+
+        A host that numbers its changes overrides this, so that number and change are one commit.
+        """
+        return {}
+
+
+class AbstractSummary(models.Model):
+    """One immutable version of what stands for the older messages.
+
+    The host adds ``conversation``, a foreign key to its conversation with
+    ``related_name="summaries"``, and a unique constraint over (conversation, version) where
+    version > 0. Rows that never became a version (``ready``, ``rejected``, ``failed``,
+    ``discarded``) have version 0.
+    """
+
+    version = models.PositiveIntegerField(default=0)
+    parent = models.PositiveIntegerField(default=0)
+    # The version that was active when this one was made; 0 for none.
+    restored_from = models.PositiveIntegerField(null=True, blank=True)
+    status = models.CharField(max_length=16, choices=[(s.value, s.value) for s in SummaryStatus])
+    trigger = models.CharField(max_length=16, choices=[(t.value, t.value) for t in Trigger])
+    reason = models.TextField(blank=True, default="")
+    text = models.TextField(blank=True, default="")
+    ledger = models.JSONField(default=list, blank=True)
+    narrative = models.JSONField(default=list, blank=True)
+    first_seq = models.PositiveBigIntegerField(default=0)
+    through_seq = models.PositiveBigIntegerField(default=0)
+    message_count = models.PositiveIntegerField(default=0)
+    source_fingerprint = models.CharField(max_length=64, blank=True, default="")
+    # SHA-256, hexadecimal, over (seq, text) of every live message of the span.
+    source_tokens = models.PositiveBigIntegerField(default=0)
+    summary_tokens = models.PositiveIntegerField(default=0)
+    usage_before = models.FloatField(null=True, blank=True)
+    usage_after = models.FloatField(null=True, blank=True)
+    model = models.CharField(max_length=200, blank=True, default="")
+    prompt_version = models.CharField(max_length=64, blank=True, default="")
+    cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    # US dollars.
+    duration = models.FloatField(null=True, blank=True)
+    # Seconds.
+    degraded = models.BooleanField(default=False)
+    audit = models.JSONField(default=dict, blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    # None: the machine.
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        abstract = True

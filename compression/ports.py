@@ -1,0 +1,67 @@
+"""What compression asks of its host: three small protocols and one function."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from compression.types import Completion, Draft, Item, Ledger
+
+
+class TokenCounter(Protocol):
+    """The ruler."""
+
+    @property
+    def estimated(self) -> bool:
+        """True when the counts are estimates, to be shown with ``~``."""
+
+    def count(self, text: str) -> int:
+        """Ruler tokens of a text; 0 for the empty one."""
+
+
+class Transcript(Protocol):
+    """The host's messages. Synchronous: the store calls it inside its own units of work."""
+
+    def items(
+        self, conversation_id: int, *, after_seq: int, through_seq: int | None = None
+    ) -> Sequence[Item]:
+        """Live messages with ``after_seq`` < seq <= ``through_seq``, in order of seq."""
+
+
+class Complete(Protocol):
+    """One whole answer of a model; the network is the host's."""
+
+    async def __call__(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema: Mapping[str, Any] | None,
+        max_tokens: int,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Completion:
+        """Ask. ``on_tokens`` is told how many tokens this answer has so far.
+
+        Raises a :class:`compression.exceptions.SummarizerError` with a sentence for a person.
+        """
+
+
+class Summarizer(Protocol):
+    """Turns a span into a draft."""
+
+    @property
+    def label(self) -> str:
+        """The model's name, or that of the method."""
+
+    async def draft(
+        self,
+        items: Sequence[Item],
+        ledger: Ledger,
+        *,
+        focus: str,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Draft:
+        """A draft that stands for ``ledger`` and ``items`` together; it is not yet judged.
+
+        Raises :class:`compression.exceptions.SummarizerError` when no draft could be had.
+        """

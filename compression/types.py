@@ -1,0 +1,286 @@
+"""The values that compression computes with: frozen, without identity, without a database.
+
+Sizes are in tokens. *Ruler* tokens are counted by the one ruler (o200k_base); *calibrated*
+tokens are ruler tokens times the model's calibration, and only these are compared with a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+Role = Literal["user", "assistant", "tool"]
+
+
+class Section(StrEnum):
+    """The sections of the ledger, in the order in which they are rendered."""
+
+    CONSTRAINTS = "constraints"
+    DECISIONS = "decisions"
+    FILES = "files"
+    DONE = "done"
+    PENDING = "pending"
+    CONTEXT = "context"
+
+
+class Origin(StrEnum):
+    """Who wrote an entry or a narrative line. The machine never changes what a person wrote."""
+
+    MACHINE = "machine"
+    PERSON = "person"
+
+
+class EntryState(StrEnum):
+    """The life of an entry. Only ``live`` and ``done`` entries are rendered."""
+
+    LIVE = "live"
+    DONE = "done"
+    REPLACED = "replaced"
+    LIFTED = "lifted"
+    EVICTED = "evicted"
+
+
+class Trigger(StrEnum):
+    """What asked for a new version of the summary."""
+
+    THRESHOLD = "threshold"
+    BACKGROUND = "background"
+    MANUAL = "manual"
+    OVERFLOW = "overflow"
+    EDIT = "edit"
+    RESTORE = "restore"
+    CLEAR = "clear"
+
+
+class SummaryStatus(StrEnum):
+    """The life of a stored version."""
+
+    READY = "ready"
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    DISCARDED = "discarded"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+class ContextAction(StrEnum):
+    """What the policy says to do before the next request."""
+
+    CONTINUE = "continue"
+    MASK = "mask"
+    PREPARE = "prepare"
+    COMPRESS = "compress"
+    TRUNCATE = "truncate"
+    WIND_DOWN = "wind_down"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One live message as the engine sees it."""
+
+    seq: int
+    #: Position in the conversation, 1 and up.
+    role: Role
+    #: Who speaks. A ``user`` item starts a turn.
+    text: str
+    #: What the model would be sent, ``added_context`` included.
+    tokens: int
+    #: Ruler tokens of the whole message: text, tool calls, per-message overhead.
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    #: OpenAI-style calls of an assistant item.
+    tool_call_id: str = ""
+    #: For a tool item: the call it answers.
+    tool_name: str = ""
+    #: For a tool item: the tool that answered.
+    open: bool = False
+    #: Belongs to a turn that has not ended; never compressed.
+    masked: bool = False
+    #: Its tool result is already replaced by a description in what the model sees.
+    pinned: bool = False
+    #: Quoted again in the system message once it lies before the boundary.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What the next request costs besides its messages, and what it may cost at most."""
+
+    window: int
+    #: The model's context window, calibrated tokens.
+    reserve: int
+    #: Kept free for the reply, calibrated tokens.
+    fixed: int = 0
+    #: Ruler tokens of instructions, system prompt and tools.
+    summary: int = 0
+    #: Ruler tokens of the active summary as rendered into the request.
+    pinned: int = 0
+    #: Ruler tokens of the pinned messages that are quoted again.
+    calibration: float = 1.1
+    #: Calibrated tokens for one ruler token.
+
+    @property
+    def budget(self) -> int:
+        """B = window - reserve, calibrated tokens; at least 1."""
+        return max(1, self.window - self.reserve)
+
+    def share(self, ruler_tokens: float) -> float:
+        """Ruler tokens as a share of the budget."""
+        return ruler_tokens * self.calibration / self.budget
+
+    def ruler(self, share: float) -> int:
+        """A share of the budget in ruler tokens, rounded down."""
+        return int(share * self.budget / self.calibration)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Calibrated tokens of the next request, by part, and their share of the budget."""
+
+    budget: int
+    fixed: int
+    summary: int
+    pinned: int
+    tail: int
+
+    @property
+    def total(self) -> int:
+        """Calibrated tokens of the whole request."""
+        return self.fixed + self.summary + self.pinned + self.tail
+
+    @property
+    def share(self) -> float:
+        """0.0 to 1.0 and above."""
+        return self.total / self.budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of the ledger."""
+
+    id: int
+    section: Section
+    text: str
+    sources: tuple[int, ...] = ()
+    #: The ``seq`` numbers it comes from.
+    origin: Origin = Origin.MACHINE
+    state: EntryState = EntryState.LIVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NarrativeLine:
+    """One or two frozen sentences about one span."""
+
+    text: str
+    first_seq: int
+    through_seq: int
+    origin: Origin = Origin.MACHINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The structured part of a summary: all entries ever made, in any state, and the narrative."""
+
+    entries: tuple[Entry, ...] = ()
+    narrative: tuple[NarrativeLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What one compression stands for: the items to compress and the new boundary."""
+
+    items: tuple[Item, ...]
+    #: Live items from the old boundary (exclusive) to the new one (inclusive), in order of seq.
+    through_seq: int
+    #: The new boundary.
+    source_tokens: int
+    #: Ruler tokens of the items.
+
+    @property
+    def first_seq(self) -> int:
+        """The first ``seq`` of the span."""
+        return self.items[0].seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What a model answered to one summary call."""
+
+    text: str
+    finish_reason: str
+    #: ``stop``, ``length``, ``tool_calls``, ``content_filter`` or what the provider said.
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    #: US dollars; None when no price is known.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A summary that nobody has judged yet."""
+
+    ledger: Ledger
+    model: str
+    prompt_version: str
+    notes: tuple[str, ...] = ()
+    #: Operations that were ignored, entries that were repaired or dropped, each with its reason.
+    cost: float | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    degraded: bool = False
+    #: Made by the deterministic extract because no model gave a fit one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What a reviewer is told about a version."""
+
+    salient: int = 0
+    #: Salient items (numbers, names, paths, URLs, identifiers, quotations, dates) in the span.
+    retained: int = 0
+    #: Those found in the summary.
+    missing: tuple[str, ...] = ()
+    #: Those found only in the originals (the first 200).
+    evicted: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def retention(self) -> float:
+        """Share of salient items that the summary still holds; 1.0 when there were none."""
+        return self.retained / self.salient if self.salient else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do before the next request, and why in one sentence."""
+
+    action: ContextAction
+    reason: str
+    usage: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How one compression ended. Sizes in calibrated tokens, shares of the budget."""
+
+    success: bool
+    trigger: Trigger
+    code: str = ""
+    #: Empty on success, else a code of the error tree.
+    reason: str = ""
+    #: A sentence for a person when it did not succeed.
+    version: int = 0
+    message_count: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    usage_before: float = 0.0
+    usage_after: float = 0.0
+    degraded: bool = False
+    model: str = ""
+    cost: float | None = None
+    duration: float = 0.0
+    #: Seconds.
+    notes: tuple[str, ...] = field(default=())
