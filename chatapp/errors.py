@@ -1,0 +1,153 @@
+"""The chat's branch of the tree of errors.
+
+::
+
+    UserFacingError                 (compression.exceptions)
+    ├── ChatError
+    │   ├── NotFound                not_found           404
+    │   ├── SignedOut               signed_out          401
+    │   ├── Forbidden               forbidden           403
+    │   ├── InvalidInput            invalid_input       422   fields: name -> sentence
+    │   ├── MessageTooLarge         too_large           413   fields: the figures
+    │   ├── TurnOpen                turn_open           409
+    │   ├── NothingToStop           nothing_to_stop     409
+    │   ├── ContextBlocked          blocked             422
+    │   ├── ImportInvalid           import_invalid      422   fields: position
+    │   └── RateLimited             rate_limited        429
+    └── LLMError                    (chatapp.llm.errors)
+
+Do not raise :class:`ChatError` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compression.exceptions import UserFacingError
+
+
+class ChatError(UserFacingError):
+    """Root of the chat's own errors."""
+
+
+class NotFound(ChatError):
+    """There is no such thing, or it is another person's: the two are not told apart."""
+
+    code = "not_found"
+    status = 404
+    default_message = "There is nothing here, or it is not yours."
+
+
+class SignedOut(ChatError):
+    """No one is signed in, or the account was switched off."""
+
+    code = "signed_out"
+    status = 401
+    default_message = "You are signed out. Sign in and try again."
+
+
+class Forbidden(ChatError):
+    """The person is known and may not do this."""
+
+    code = "forbidden"
+    status = 403
+    default_message = "You are not allowed to do that."
+
+
+class InvalidInput(ChatError):
+    """A form's field was not usable; ``fields`` maps its name to a sentence."""
+
+    code = "invalid_input"
+    status = 422
+    default_message = "Something in the form needs another look."
+
+    @classmethod
+    def of(cls, field: str, sentence: str) -> InvalidInput:
+        """The error of one field, whose sentence is also the whole message."""
+        return cls(sentence, fields={field: sentence})
+
+
+class MessageTooLarge(ChatError):
+    """A message cannot fit into the model's window, whatever is compressed."""
+
+    code = "too_large"
+    status = 413
+    default_message = "This message is too large for the model's context window."
+
+    @classmethod
+    def from_figures(
+        cls,
+        *,
+        window: int,
+        reserve: int,
+        fixed: int,
+        constraints: int,
+        message: int,
+    ) -> MessageTooLarge:
+        """The error with its figures, all in calibrated tokens.
+
+        ``fields`` holds what was passed and also ``budget`` (window - reserve) and ``over``,
+        by how much the message would have to be shorter.
+        """
+        budget = window - reserve
+        over = fixed + constraints + message - budget
+        figures: Mapping[str, int] = {
+            "window": window,
+            "budget": budget,
+            "reserve": reserve,
+            "fixed": fixed,
+            "constraints": constraints,
+            "message": message,
+            "over": over,
+        }
+        return cls(
+            f"This message has about {message:,} tokens and the model has room for "
+            f"{max(0, budget - fixed - constraints):,}. Shorten it by about {max(0, over):,} "
+            "tokens, or choose a model with a larger window. Nothing was sent.",
+            fields=figures,
+        )
+
+
+class TurnOpen(ChatError):
+    """Something else is being answered in this conversation."""
+
+    code = "turn_open"
+    status = 409
+    retryable = True
+    default_message = "A reply is still being written. Wait for it or stop it first."
+
+
+class NothingToStop(ChatError):
+    """Stop was asked for and no turn is open."""
+
+    code = "nothing_to_stop"
+    status = 409
+    default_message = "There is nothing to stop: no reply is being written."
+
+
+class ContextBlocked(ChatError):
+    """No request can be made that fits; the draft is kept."""
+
+    code = "blocked"
+    status = 422
+    default_message = (
+        "This conversation no longer fits into the model's window, even compressed. Your text "
+        "is kept as a draft. Go on in a new conversation, which carries the summary over."
+    )
+
+
+class ImportInvalid(ChatError):
+    """A file could not be imported; ``fields["position"]`` says where it stopped making sense."""
+
+    code = "import_invalid"
+    status = 422
+    default_message = "The file could not be imported. Nothing was changed."
+
+
+class RateLimited(ChatError):
+    """This program's own limit, not that of the model server."""
+
+    code = "rate_limited"
+    status = 429
+    retryable = True
+    default_message = "That was a lot at once. Wait a moment and try again."

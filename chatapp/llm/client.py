@@ -1,0 +1,162 @@
+"""The contract of a chat model: what it is asked, what it streams, and what comes back whole.
+
+Everything above this room knows these values and the :class:`LLMClient` protocol only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from chatapp.llm.errors import MalformedReply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """One call of a model."""
+
+    model: str
+    messages: tuple[Mapping[str, Any], ...]
+    #: OpenAI-style messages, sent exactly as they are.
+    tools: tuple[Mapping[str, Any], ...] = ()
+    #: OpenAI-style tool definitions; none is offered when empty.
+    max_tokens: int | None = None
+    #: At most so many tokens of reply; None leaves it to the server.
+    response_format: Mapping[str, Any] | None = None
+    #: OpenAI-style ``response_format``; dropped for servers that refuse it.
+    include_usage: bool = True
+    #: Ask for token counts at the end of the stream; dropped for servers that refuse it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextChunk:
+    """A piece of the reply, never empty, free of NUL and of halves of surrogate pairs."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningChunk:
+    """A piece of the model's reasoning, cleaned like the text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A tool that the model wants called."""
+
+    id: str
+    #: As the server gave it, or ``call_<n>`` when it gave none. Two calls may share one id.
+    name: str
+    arguments: str
+    #: JSON as the model wrote it: unchecked, possibly cut short or empty.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenUsage:
+    """What the provider counted, in its own tokens."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    #: The part of ``prompt_tokens`` that came from the provider's cache.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """The end of a reply, once and last. Without it the reply is not complete."""
+
+    finish_reason: str
+    #: ``stop``, ``length``, ``tool_calls``, ``content_filter``, or the provider's own word.
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: TokenUsage | None = None
+    #: None when the server reported none.
+    model: str = ""
+    #: The name that the server answered with.
+
+
+Chunk = TextChunk | ReasoningChunk | Finished
+OnTokens = Callable[[int], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeReply:
+    """A reply that has ended."""
+
+    text: str
+    reasoning: str
+    finish_reason: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: TokenUsage | None = None
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """What a server says of one of its models."""
+
+    name: str
+    window: int | None = None
+    #: Context window in tokens; None when it does not say.
+    max_output_tokens: int | None = None
+    source: str = ""
+    #: The name of the field that the window was read from.
+
+
+class LLMClient(Protocol):
+    """A chat model, or many behind one address."""
+
+    def stream(self, request: ChatRequest) -> AbstractAsyncContextManager[AsyncIterator[Chunk]]:
+        """Ask, and get the reply piece by piece; :class:`Finished` comes once, last.
+
+        Leaving the context closes the connection at once, whatever was still to come. Raises
+        :class:`chatapp.llm.errors.LLMError` on entering or while iterating.
+        """
+
+    async def complete(self, request: ChatRequest, on_tokens: OnTokens | None = None) -> WholeReply:
+        """Ask, and get the whole reply.
+
+        ``on_tokens`` is told how many pieces (about one token each) have come so far. Raises
+        :class:`chatapp.llm.errors.LLMError`.
+        """
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """What can be asked. Raises :class:`chatapp.llm.errors.LLMError`."""
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+
+
+async def collect(
+    stream: AbstractAsyncContextManager[AsyncIterator[Chunk]], on_tokens: OnTokens | None = None
+) -> WholeReply:
+    """The whole of a stream; ``on_tokens`` as in :meth:`LLMClient.complete`.
+
+    Raises what the stream raises.
+    """
+    text: list[str] = []
+    reasoning: list[str] = []
+    finished: Finished | None = None
+    pieces = 0
+    async with stream as chunks:
+        async for chunk in chunks:
+            if isinstance(chunk, Finished):
+                finished = chunk
+                continue
+            (text if isinstance(chunk, TextChunk) else reasoning).append(chunk.text)
+            pieces += 1
+            if on_tokens is not None:
+                await on_tokens(pieces)
+    if finished is None:
+        raise MalformedReply
+    return WholeReply(
+        text="".join(text),
+        reasoning="".join(reasoning),
+        finish_reason=finished.finish_reason,
+        tool_calls=finished.tool_calls,
+        usage=finished.usage,
+        model=finished.model,
+    )

@@ -1,0 +1,241 @@
+"""What can go wrong between this program and a model server.
+
+::
+
+    UserFacingError                     (compression.exceptions)
+    └── LLMError
+        ├── ServerUnreachable           llm_unreachable         502  retryable
+        ├── ServerTimeout               llm_timeout             504  retryable  fields: limit
+        ├── WrongKey                    llm_auth                502
+        ├── ModelUnknown                llm_model_unknown       502
+        ├── RateLimitedByServer         llm_rate_limited        503  retryable  retry_after
+        ├── QuotaExhausted              llm_quota               502
+        ├── ContextOverflow             llm_context_overflow    502             fields: window
+        ├── RequestRefused              llm_bad_request         502
+        ├── ServerFault                 llm_server_error        502  retryable
+        ├── MalformedReply              llm_malformed           502  retryable
+        ├── ReplyCut                    llm_cut                 502  retryable
+        ├── EmptyReply                  llm_empty               502  retryable
+        ├── ContentFiltered             llm_filtered            502
+        └── ReplyTooLong                llm_reply_too_long      502
+
+``fields["provider_message"]`` holds the server's own words, cleaned by :func:`clean_words`; the
+sentence itself never does. :mod:`chatapp.llm.classify` chooses the class for a server's answer.
+Do not raise :class:`LLMError` itself.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from compression.exceptions import UserFacingError
+
+MAX_PROVIDER_MESSAGE = 500
+# Characters; what a card can show without scrolling.
+
+_TAG = re.compile(r"<(script|style)\b.*?(</\1\s*>|$)|<!--.*?(-->|$)|<[^<>]*>", re.I | re.S)
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
+_SECRET = re.compile(
+    r"\b(?:sk|pk|gsk|xai|hf|key|tok)[-_][A-Za-z0-9*._\-]{6,}"
+    r"|\bAIza[A-Za-z0-9_\-]{10,}"
+    r"|\beyJ[A-Za-z0-9_\-]{10,}(?:\.[A-Za-z0-9_\-]+)*"
+    r"|(?<=[Bb]earer )\S+|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
+    r"|(?<=[?&](?:key|api_key|token|access_token)=)[^&\s]+",
+)
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
+)
+# Control characters, invisible ones, direction overrides and halves of surrogate pairs.
+
+
+def clean_words(words: str, *, secrets: tuple[str, ...] = ()) -> str:
+    """A server's words on one line: no markup, control characters, key or URL credentials.
+
+    ``secrets`` are exact strings to be removed, the key in use for instance. At most
+    :data:`MAX_PROVIDER_MESSAGE` characters come back.
+    """
+    words = words[: MAX_PROVIDER_MESSAGE * 40]
+    for secret in secrets:
+        if secret:
+            words = words.replace(secret, "…")
+    words = _TAG.sub(" ", words)
+    words = _CONTROL.sub(" ", words)
+    words = _URL_CREDENTIALS.sub("…@", words)
+    words = _SECRET.sub("…", words)
+    words = " ".join(words.replace("<", " ").replace(">", " ").split())
+    return words if len(words) <= MAX_PROVIDER_MESSAGE else words[: MAX_PROVIDER_MESSAGE - 1] + "…"
+
+
+class LLMError(UserFacingError):
+    """Root of the errors of a model server.
+
+    ``http_status`` is what the server answered, 0 when it did not answer or answered 200.
+    ``parameter`` names the part of the request that it objected to, when it said so.
+    """
+
+    status = 502
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        provider_message: str = "",
+        http_status: int = 0,
+        parameter: str = "",
+        retry_after: float | None = None,
+        **fields: Any,
+    ) -> None:
+        if provider_message:
+            fields["provider_message"] = clean_words(provider_message)
+        super().__init__(message, fields=fields, retry_after=retry_after)
+        self.http_status = http_status
+        self.parameter = parameter
+
+    @property
+    def provider_message(self) -> str:
+        """The server's own words, cleaned; empty when it had none."""
+        return str(self.fields.get("provider_message", ""))
+
+
+class ServerUnreachable(LLMError):
+    """No connection, or it was closed before any answer."""
+
+    code = "llm_unreachable"
+    retryable = True
+    default_message = (
+        "The model server cannot be reached. Check that it runs and that its address is right, "
+        "then retry."
+    )
+
+
+class ServerTimeout(LLMError):
+    """One of the client's limits has passed; ``fields["limit"]`` names it."""
+
+    code = "llm_timeout"
+    status = 504
+    retryable = True
+    default_message = "The model server took too long. Retry, or try a shorter message."
+
+    SENTENCES = {
+        "connect": "The model server did not accept a connection within {seconds:g} s.",
+        "first_token": "The model server was silent for {seconds:g} s and had not begun a reply.",
+        "between_tokens": "The model server stopped in the middle of its reply for {seconds:g} s.",
+        "total": "The reply was not finished after {seconds:g} s, the longest this program waits.",
+    }
+
+    @classmethod
+    def of(cls, limit: str, seconds: float) -> ServerTimeout:
+        """The error of one limit: a key of ``SENTENCES``, and how long it is in seconds."""
+        sentence = cls.SENTENCES[limit].format(seconds=seconds)
+        return cls(f"{sentence} Retry, or try another model.", limit=limit, seconds=seconds)
+
+
+class WrongKey(LLMError):
+    """The server wants a key, or another one."""
+
+    code = "llm_auth"
+    default_message = (
+        "The model server refused the API key. An administrator should check OPENAI_API_KEY."
+    )
+    no_key_message = (
+        "The model server asks for an API key and none is set. An administrator should set "
+        "OPENAI_API_KEY."
+    )
+
+
+class ModelUnknown(LLMError):
+    """The server does not know the model, or the key may not use it."""
+
+    code = "llm_model_unknown"
+    default_message = "The model server does not offer this model. Choose another one."
+
+
+class RateLimitedByServer(LLMError):
+    """Too many requests; ``retry_after`` is in seconds when the server said it."""
+
+    code = "llm_rate_limited"
+    status = 503
+    retryable = True
+    default_message = "The model server is getting too many requests. Wait a little, then retry."
+
+
+class QuotaExhausted(LLMError):
+    """The account behind the key has no credit left."""
+
+    code = "llm_quota"
+    default_message = (
+        "The account at the model provider has no credit left. An administrator should look at "
+        "its billing, or choose another model."
+    )
+
+
+class ContextOverflow(LLMError):
+    """The request was too long for the model; ``fields["window"]`` when the server said it."""
+
+    code = "llm_context_overflow"
+    default_message = (
+        "The conversation is too long for this model. Compress it, or choose a model with a "
+        "larger window."
+    )
+
+
+class RequestRefused(LLMError):
+    """The server understood the request and will not have it."""
+
+    code = "llm_bad_request"
+    default_message = (
+        "The model server refused the request. Its own words are below; another model may take it."
+    )
+
+
+class ServerFault(LLMError):
+    """Something broke on the server's side."""
+
+    code = "llm_server_error"
+    retryable = True
+    default_message = "The model server has a problem of its own. Retry in a moment."
+
+
+class MalformedReply(LLMError):
+    """What came back is not what an OpenAI-compatible server sends."""
+
+    code = "llm_malformed"
+    retryable = True
+    default_message = (
+        "The model server answered with something that is not a reply. Check that the address "
+        "is that of an OpenAI-compatible server (it usually ends in /v1), then retry."
+    )
+
+
+class ReplyCut(LLMError):
+    """The stream ended and no terminal finish reason had come."""
+
+    code = "llm_cut"
+    retryable = True
+    default_message = "The reply broke off before it was finished. What came is kept; retry."
+
+
+class EmptyReply(LLMError):
+    """The model finished and had said nothing."""
+
+    code = "llm_empty"
+    retryable = True
+    default_message = "The model answered with nothing. Retry, or put the question differently."
+
+
+class ContentFiltered(LLMError):
+    """The provider's filter stopped the reply or the request."""
+
+    code = "llm_filtered"
+    default_message = (
+        "The provider's content filter stopped this. Put the question differently, or choose "
+        "another model."
+    )
+
+
+class ReplyTooLong(LLMError):
+    """The reply passed this program's own cap."""
+
+    code = "llm_reply_too_long"
+    default_message = "The reply was longer than this program keeps, so it was ended here."
