@@ -1,4 +1,4 @@
-"""What the chat stores. Who may read or write which row is decided in :mod:`chatapp.conversations`."""
+"""What the chat stores. Who may touch which row is decided in :mod:`chatapp.conversations`."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ class Summary(AbstractSummary):
 
 
 class ModelProfile(models.Model):
-    """What is known of a model, and from where: the server, price data, the operator, or learned."""
+    """What is known of a model, and from where: server, price data, operator, or learned."""
 
     name = models.CharField(max_length=200, unique=True)
     window = models.PositiveBigIntegerField(default=8192)

@@ -1,0 +1,175 @@
+"""What a screen shows, as values: the same for the page, a fragment and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+def _json(value: Any) -> Any:
+    """Times as ISO 8601 in UTC, everything else as it is."""
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: _json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(part) for part in value]
+    return value
+
+
+class View:
+    """A value that can be sent as JSON."""
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields, times as ISO 8601."""
+        result = _json(asdict(self))  # type: ignore[call-overload]
+        assert isinstance(result, dict)
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageView(View):
+    """One message of the feed."""
+
+    seq: int
+    role: str
+    text: str
+    status: str
+    event_no: int
+    created_at: datetime
+    turn: int | None = None
+    reasoning: str = ""
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    tool_call_id: str = ""
+    tool_name: str = ""
+    token_count: int = 0
+    pinned: bool = False
+    masked: bool = False
+    superseded: bool = False
+    client_msg_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnView(View):
+    """One turn. While it is open, ``text`` is what its reply (message ``seq``) has so far."""
+
+    turn: int
+    status: str
+    event_no: int
+    model: str
+    message_seq: int | None
+    reply_seq: int | None
+    #: The turn's first assistant message.
+    seq: int | None = None
+    #: The assistant message that is being, or was last, written.
+    text: str = ""
+    reasoning: str = ""
+    started_at: datetime | None = None
+    first_token_at: datetime | None = None
+    finished_at: datetime | None = None
+    error: dict[str, Any] | None = None
+    finish_reason: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
+    #: prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when unknown.
+
+    @property
+    def open(self) -> bool:
+        """Whether the turn has no terminal status yet."""
+        return self.finished_at is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressionView(View):
+    """The active summary, and the run that is under way, if any."""
+
+    running: bool = False
+    trigger: str = ""
+    locks_input: bool = False
+    started_at: datetime | None = None
+    version: int = 0
+    boundary: int = 0
+    #: ``seq`` of the last message that the summary stands for; 0 for none.
+    summary: str = ""
+    #: Rendered Markdown of the active summary.
+    compressed_at: datetime | None = None
+    message_count: int = 0
+    #: Messages that the active summary stands for.
+    tokens_before: int = 0
+    tokens_after: int = 0
+    model: str = ""
+    degraded: bool = False
+    can_undo: bool = False
+    can_redo: bool = False
+    truncated_through: int = 0
+    truncated_count: int = 0
+    #: Messages after the boundary that are left out of what the model sees.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextView(View):
+    """Usage of the next request by part, calibrated tokens."""
+
+    model: str
+    window: int
+    reserve: int
+    budget: int
+    system: int
+    summary: int
+    pinned: int
+    tail: int
+    total: int
+    usage: float
+    #: Share of the budget.
+    threshold: float
+    estimated: bool = False
+    #: Counted without a tokenizer; shown with ``~``.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationView(View):
+    """The conversation itself."""
+
+    code: str
+    title: str
+    model: str
+    event_no: int
+    created_at: datetime
+    updated_at: datetime
+    system_prompt: str = ""
+    draft: str = ""
+    queued: bool = False
+    #: The draft is sent when the open turn ends.
+    pinned: bool = False
+    archived: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationLink(View):
+    """One line of the list of conversations."""
+
+    code: str
+    title: str
+    updated_at: datetime
+    pinned: bool = False
+    archived: bool = False
+    answering: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageView(View):
+    """Everything the page shows of one conversation, read in one unit of work."""
+
+    conversation: ConversationView
+    messages: list[MessageView]
+    turn: TurnView | None
+    #: The open turn.
+    turns: list[TurnView]
+    #: The ended turns of ``messages`` that did not end as complete, and the last one.
+    compression: CompressionView
+    context: ContextView
+    has_older: bool = False
+
+    def turn_of(self, seq: int) -> TurnView | None:
+        """The ended turn whose last message is ``seq``, if there is something to say of it."""
+        return next((turn for turn in self.turns if turn.seq == seq), None)
