@@ -1,0 +1,81 @@
+# Needs GNU make and Python 3.11 or later; `make help` lists what there is.
+SHELL = /bin/sh
+PYTHON ?= python3
+PORT ?= 8000
+VENV = .venv
+PY = $(VENV)/bin/python
+PYTEST = $(PY) -m pytest
+# Local values, given to `make run` only and only where the environment has none: a deployment
+# that forgets its own refuses to start.
+LOCAL = SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
+	ALLOWED_HOSTS="$${ALLOWED_HOSTS:-127.0.0.1,localhost}" \
+	ALLOWED_ORIGINS="$${ALLOWED_ORIGINS:-http://127.0.0.1:$(PORT),http://localhost:$(PORT)}" \
+	PORT=$(PORT)
+# Checking needs settings, and never a deployment's own.
+CHECKED = env -u DATABASE_URL -u REDIS_URL SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
+	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org
+
+.DEFAULT_GOAL = help
+.PHONY: help run test lint bench soak lock
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+
+run: $(VENV)/run var/secret_key var/static.stamp ## start the chat here, on PORT (8000), and print a sign-in link
+	@exec env $(LOCAL) $(PY) manage.py serve --port $(PORT)
+
+test: lint ## everything: lint, the whole suite on SQLite, what stores again on PostgreSQL and Redis
+	@$(PY) -m tests.services --chromium -- true
+	@status=0; \
+	echo "== What stores or publishes, on PostgreSQL and Redis"; \
+	$(PY) -m tests.services --database --redis -- $(PYTEST) -n 2 -m "(storage or events) and not soak" || status=1; \
+	echo "== The whole suite, on SQLite and the in-memory channel layer"; \
+	env -u DATABASE_URL -u REDIS_URL $(PYTEST) -n 2 || status=1; \
+	if [ $$status -ne 0 ]; then echo "make test: failed; see the two summaries above."; fi; \
+	exit $$status
+
+lint: $(VENV)/dev ## style, types, migrations, deployment checks
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy chatapp compression tests
+	$(CHECKED) $(PY) manage.py makemigrations --check --dry-run
+	$(CHECKED) $(PY) manage.py check --deploy --fail-level WARNING
+
+bench: $(VENV)/dev ## measure; CASE=name for one benchmark
+	$(PY) -m tests.benchmarks $(CASE)
+
+soak: $(VENV)/dev ## the tests that must wait longer than 10 seconds
+	$(PYTEST) -m soak
+
+lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
+		--no-emit-find-links pyproject.toml -o requirements.txt
+	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
+		--no-emit-find-links pyproject.toml --group dev -o requirements-dev.txt
+
+# The environment. Whoever has tested here keeps the tools of testing.
+$(VENV)/uv: requirements-bootstrap.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Palimpsest needs Python 3.11 or later: make PYTHON=/path/to/python3.11 …"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@$(PY) -m pip install -q --require-hashes -r requirements-bootstrap.txt
+	@touch $@
+
+$(VENV)/run: $(VENV)/uv requirements.txt
+	@lock=requirements.txt; if [ -x $(VENV)/bin/pytest ]; then lock=requirements-dev.txt; fi; \
+	$(VENV)/bin/uv pip sync -q --require-hashes --python $(PY) $$lock requirements-bootstrap.txt
+	@touch $@
+
+$(VENV)/dev: $(VENV)/uv requirements-dev.txt
+	@$(VENV)/bin/uv pip sync -q --require-hashes --python $(PY) requirements-dev.txt requirements-bootstrap.txt
+	@touch $@ $(VENV)/run
+
+# A secret of this computer's own, readable by its user only, made once.
+var/secret_key: | $(VENV)/run
+	@mkdir -p var
+	@umask 077; $(PY) -c 'import secrets; print(secrets.token_urlsafe(50))' > $@.new && mv $@.new $@
+
+# Directories too: they change when a file goes.
+var/static.stamp: $(VENV)/run var/secret_key $(shell find static)
+	@env $(LOCAL) $(PY) manage.py collectstatic --noinput --clear -v 0
+	@touch $@

@@ -1,0 +1,24 @@
+"""Create the first account."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand
+
+from chatapp import people
+
+
+class Command(BaseCommand):
+    """``manage.py ensure_owner``: a superuser, when there is none."""
+
+    help = "Creates the owner, a superuser without a password, when there is no superuser yet."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Says who the owner is; fails when every superuser is inactive."""
+        owner, created = people.ensure_owner()
+        if owner is None:
+            raise CommandError("Every superuser is inactive. See manage.py createsuperuser.")
+        state = "was created" if created else "exists already"
+        self.stdout.write(f"{owner.get_username()} {state}.")

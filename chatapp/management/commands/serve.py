@@ -1,0 +1,73 @@
+"""Serve the chat in this process."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.core.management.base import BaseCommand
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from chatapp import people, server
+
+LOOPBACK = {"127.0.0.1", "localhost"}
+
+
+class Command(BaseCommand):
+    """``manage.py serve``: migrate, create the owner, print a sign-in link, and serve."""
+
+    help = (
+        "Brings the database up to date, creates the owner on the first start, prints one "
+        "sign-in link, and serves the chat with Daphne in this process."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Where to listen, and whether to prepare anything first."""
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+        parser.add_argument(
+            "--port", type=int, default=settings.PORT, help="port to listen on; 0 takes a free one"
+        )
+        parser.add_argument(
+            "--no-prepare",
+            action="store_true",
+            help="only serve: no migration, no owner, no sign-in link (for many processes)",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Runs until SIGTERM or SIGINT. Exits 1 with one sentence when the port is taken."""
+        host, port = options["host"], options["port"]
+        try:
+            listener = server.listen(host, port)
+        except server.PortInUse:
+            raise CommandError(
+                f"Port {port} on {host} is in use: stop the other program or choose another PORT."
+            ) from None
+        except (OSError, OverflowError) as error:
+            raise CommandError(f"Cannot listen on {host} port {port}: {error}.") from None
+        with listener:
+            here = f"http://{host}:{listener.getsockname()[1]}"
+            lines = [f"Serving on {here}"]
+            if not options["no_prepare"]:
+                lines.append(
+                    self.prepare(here if host in LOOPBACK else settings.ALLOWED_ORIGINS[0])
+                )
+            server.serve(listener, ready=lambda: self.announce(lines))
+
+    def prepare(self, base_url: str) -> str:
+        """Migrate, make sure of the owner; the line to print once the server listens."""
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", interactive=False, verbosity=0)
+        owner, _created = people.ensure_owner()
+        if owner is None:
+            return "No sign-in link: every superuser is inactive. See manage.py createsuperuser."
+        return f"Sign in: {people.signin_link(owner, base_url)}"
+
+    def announce(self, lines: list[str]) -> None:
+        """Print at once, also into a pipe."""
+        for line in lines:
+            self.stdout.write(line)
+        self.stdout.flush()

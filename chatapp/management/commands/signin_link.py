@@ -1,0 +1,37 @@
+"""Print a sign-in link."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management import CommandError
+from django.core.management.base import BaseCommand
+
+from chatapp import people
+
+
+class Command(BaseCommand):
+    """``manage.py signin_link [NAME]``: one link for one person."""
+
+    help = "Prints an address that signs one person in, once, within 15 minutes."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Whom, and under which address the chat is reached."""
+        parser.add_argument("name", nargs="?", default="", help="who; default: the owner")
+        parser.add_argument(
+            "--base-url",
+            default=settings.ALLOWED_ORIGINS[0],
+            help="scheme, host and port; default: the first of ALLOWED_ORIGINS",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Prints the bare link. Fails with a sentence when there is no such person."""
+        name = options["name"]
+        person = people.find_person(name)
+        if person is None and name:
+            raise CommandError(f"There is no active person named {name}.")
+        if person is None:
+            raise CommandError("There is no owner yet: manage.py ensure_owner creates one.")
+        self.stdout.write(people.signin_link(person, options["base_url"]))

@@ -1,0 +1,89 @@
+"""Daphne in this process: its limits, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import importlib
+import logging
+import socket
+from collections.abc import Callable
+
+from channels.routing import get_default_application
+from daphne.server import Server  # first of Twisted: it chooses the asyncio reactor
+from twisted.internet import defer, reactor
+
+logger = logging.getLogger(__name__)
+
+#: Bytes of one websocket message and of one frame. Commands travel by HTTP, so that a larger one
+#: is a mistake or an attack.
+WEBSOCKET_MAX_SIZE = 1024 * 1024
+#: Seconds from the first byte of an HTTP request to the last of its answer.
+HTTP_TIMEOUT = 120
+#: Seconds between pings, and until an unanswered one closes the socket of a peer that vanished.
+PING_INTERVAL = 20
+PING_TIMEOUT = 30
+#: Seconds that running turns get to store what they have. Then the process ends, and their leases
+#: expire as after a crash.
+SHUTDOWN_TIMEOUT = 10
+
+
+class PortInUse(Exception):
+    """Another process listens on the address already."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening IPv4 socket; port 0 takes a free one. Raises PortInUse, or OSError otherwise."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise PortInUse from error
+            raise
+        listener.listen(1024)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
+    """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before."""
+    server = Server(
+        get_default_application(),
+        # Daphne closes the descriptor that it is given.
+        endpoints=[f"fd:fileno={listener.detach()}"],
+        http_timeout=HTTP_TIMEOUT,
+        # Daphne's own end of a socket has a code from which the page would not come back.
+        websocket_timeout=-1,
+        websocket_max_message_size=WEBSOCKET_MAX_SIZE,
+        websocket_max_frame_size=WEBSOCKET_MAX_SIZE,
+        ping_interval=PING_INTERVAL,
+        ping_timeout=PING_TIMEOUT,
+        action_logger=None,
+        ready_callable=ready,
+        server_name="palimpsest",
+    )
+    reactor.addSystemEventTrigger("before", "shutdown", _shut_down)
+    server.run()
+
+
+def _shut_down() -> defer.Deferred[None]:
+    """Make Twisted wait for the runner: without this, tasks end without their ``finally``."""
+    return defer.Deferred.fromFuture(asyncio.ensure_future(_flush()))
+
+
+async def _flush() -> None:
+    try:
+        # Named late: what runs turns is loaded by the application, not by the server.
+        runner = importlib.import_module("chatapp.runner")
+        await asyncio.wait_for(runner.shutdown(), SHUTDOWN_TIMEOUT)
+    except TimeoutError:
+        logger.warning("Some turns were still running after %s seconds.", SHUTDOWN_TIMEOUT)
+    except Exception:
+        # The process ends in any case; nobody else would say why a text is missing.
+        logger.exception("The running turns could not be stored.")
