@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from compression.models import AbstractSummary, CompressibleConversation
+from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
 class Project(models.Model):
@@ -100,9 +100,17 @@ class Conversation(CompressibleConversation):
         return self.title or str(self.code)
 
     @classmethod
-    def compression_changes(cls) -> dict[str, Any]:
-        """Each stored change of compression is an event of the conversation."""
-        return {"event_no": F("event_no") + 1}
+    def compression_changes(cls, kind: Change) -> dict[str, Any]:
+        """Each stored change of compression is an event; a new boundary ends the truncation."""
+        changes: dict[str, Any] = {"event_no": F("event_no") + 1}
+        if kind in {"apply", "restore", "clear"}:
+            changes["truncated_through"] = 0
+        return changes
+
+    @classmethod
+    def compressible(cls) -> Q:
+        """Deletion ends a running compression, and no late draft brings anything back."""
+        return Q(deleted_at__isnull=True)
 
 
 class TurnStatus(models.TextChoices):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import models
 
 from compression.types import SummaryStatus, Trigger
+
+
+Change = Literal["claim", "promote", "release", "apply", "restore", "edit", "clear"]
+"""What a stored change of compression is. The last four write a new version."""
 
 
 class CompressibleConversation(models.Model):
@@ -31,12 +35,23 @@ class CompressibleConversation(models.Model):
         abstract = True
 
     @classmethod
-    def compression_changes(cls) -> dict[str, Any]:
+    def compression_changes(cls, kind: Change) -> dict[str, Any]:
         """More fields for ``update()`` to set with every stored change of compression.
 
         A host that numbers its changes overrides this, so that number and change are one commit.
+        Called once for each UPDATE; a renewal of the lease changes nothing that a reader sees and
+        does not call it.
         """
         return {}
+
+    @classmethod
+    def compressible(cls) -> models.Q:
+        """What must hold of a conversation, besides the protocol, for the machine to write to it.
+
+        A host that marks conversations as deleted says so here: a run that is under way then
+        loses its lease at the next renewal, and a draft that comes late finds no row.
+        """
+        return models.Q()
 
 
 class AbstractSummary(models.Model):

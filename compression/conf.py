@@ -1,0 +1,148 @@
+"""Settings of compression: one ``COMPRESSION`` dict in Django's settings, read into a frozen value.
+
+::
+
+    COMPRESSION = {"CONVERSATION": "chat.Conversation", "SUMMARY": "chat.Summary"}
+
+Everything else has a documented default; an unknown key is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.apps import apps
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+
+from compression.models import AbstractSummary, CompressibleConversation
+from compression.planner import PlannerSettings
+from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, PolicySettings
+
+REQUIRED = ("CONVERSATION", "SUMMARY")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionSettings:
+    """Each field is a key of ``COMPRESSION``, in upper case there."""
+
+    conversation: str
+    #: ``"app.Model"``, the host's concrete :class:`CompressibleConversation`.
+    summary: str
+    #: ``"app.Model"``, the host's concrete :class:`AbstractSummary`.
+    threshold: float = 0.8
+    #: Share of the budget at which compression starts; clamped to 0.5 to 0.95.
+    soft_threshold: float = 0.65
+    #: Share of the budget at which masking and background preparation start; 0.1 to 0.95.
+    keep_turns: int = 2
+    #: Turns that stay verbatim when they fit in the tail's share; at least 1.
+    summary_tokens: int = 1500
+    #: Most ruler tokens of a summary (never more than 0.10 of the budget); at least 100.
+    prepare_messages: int = 0
+    #: Prepare in the background after so many messages beyond the tail; 0 turns this off.
+    tool_result_max_length: int = 2000
+    #: Characters of a tool result that the summariser is shown; at least 100.
+    lease_seconds: float = 30.0
+    #: How long a claim holds without being renewed, seconds. A crash locks no longer than this.
+    renew_seconds: float = 10.0
+    #: Seconds between renewals; at most half of ``lease_seconds``.
+
+    def __post_init__(self) -> None:
+        clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))
+        object.__setattr__(self, "threshold", clamped)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> CompressionSettings:
+        """Read the dict. Raises ImproperlyConfigured with every problem in one sentence each."""
+        found = problems(values)
+        if found:
+            raise ImproperlyConfigured(" ".join(problem for _, problem in found))
+        return cls(**{key.lower(): value for key, value in values.items()})
+
+    @property
+    def planner(self) -> PlannerSettings:
+        """What the planner needs of these."""
+        return PlannerSettings(
+            threshold=self.threshold,
+            keep_turns=self.keep_turns,
+            summary_tokens=self.summary_tokens,
+        )
+
+    @property
+    def policy(self) -> PolicySettings:
+        """What the policy needs of these."""
+        return PolicySettings(threshold=self.threshold, soft_threshold=self.soft_threshold)
+
+
+_LIMITS: dict[str, tuple[type, float, float]] = {
+    # The threshold is clamped rather than refused, so any share is a legal value.
+    "THRESHOLD": (float, 0.0, 1.0),
+    "SOFT_THRESHOLD": (float, 0.1, 0.95),
+    "KEEP_TURNS": (int, 1, 1000),
+    "SUMMARY_TOKENS": (int, 100, 1_000_000),
+    "PREPARE_MESSAGES": (int, 0, 1_000_000),
+    "TOOL_RESULT_MAX_LENGTH": (int, 100, 10_000_000),
+    "LEASE_SECONDS": (float, 0.1, 3600.0),
+    "RENEW_SECONDS": (float, 0.01, 1800.0),
+}
+
+
+def problems(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with a ``COMPRESSION`` dict: pairs of a check's id and a sentence."""
+    known = {field.name.upper() for field in fields(CompressionSettings)}
+    found = [
+        ("E001", f"COMPRESSION has no {key}: name the model as 'app.Model'.")
+        for key in REQUIRED
+        if not values.get(key)
+    ]
+    found += [
+        ("E002", f"COMPRESSION has an unknown key {key!r}.") for key in values if key not in known
+    ]
+    for key, (kind, low, high) in _LIMITS.items():
+        if key in values and not _within(values[key], kind, low, high):
+            number = "whole number" if kind is int else "number"
+            sentence = f"COMPRESSION[{key!r}] must be a {number} from {low:g} to {high:g}."
+            found.append(("E005", sentence))
+    if not found:
+        lease = values.get("LEASE_SECONDS", 30.0)
+        if values.get("RENEW_SECONDS", 10.0) > lease / 2:
+            sentence = "COMPRESSION['RENEW_SECONDS'] must be at most half of LEASE_SECONDS."
+            found.append(("E005", sentence))
+    return found
+
+
+def _within(value: object, kind: type, low: float, high: float) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
+        return False
+    return low <= value <= high
+
+
+def settings() -> CompressionSettings:
+    """The settings as they are now. Raises ImproperlyConfigured when they are wrong."""
+    return CompressionSettings.from_mapping(getattr(django_settings, "COMPRESSION", {}))
+
+
+def conversation_model() -> type[CompressibleConversation]:
+    """The host's conversation. Raises ImproperlyConfigured when there is none."""
+    model: type[CompressibleConversation] = _model(
+        settings().conversation, CompressibleConversation
+    )
+    return model
+
+
+def summary_model() -> type[AbstractSummary]:
+    """The host's summary. Raises ImproperlyConfigured when there is none."""
+    model: type[AbstractSummary] = _model(settings().summary, AbstractSummary)
+    return model
+
+
+def _model(name: str, base: Any) -> Any:
+    try:
+        model = apps.get_model(name)
+    except (LookupError, ValueError):
+        raise ImproperlyConfigured(f"COMPRESSION names {name!r}, which is no model.") from None
+    if not issubclass(model, base):
+        raise ImproperlyConfigured(f"{name} must be a subclass of compression's {base.__name__}.")
+    return model

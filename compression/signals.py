@@ -1,0 +1,32 @@
+"""What compression tells its host while it works.
+
+The sender is always the host's conversation model. Receivers should be ``async``; one that
+raises is logged and changes nothing for the run or for other receivers.
+
+``compression_started``
+    ``conversation_id``, ``trigger`` (:class:`Trigger`), ``message_count``, ``source_tokens``
+    (ruler tokens of the span), ``locks_input``. Sent again, with ``locks_input`` true, when a
+    background run becomes the one that the conversation waits for.
+``compression_progress``
+    ``conversation_id``, ``tokens_written`` (by the present attempt). About four a second at most.
+``compression_completed``
+    ``conversation_id``, ``outcome`` (:class:`Outcome`). Once for each run that had started,
+    however it ended. A background run that prepared a draft succeeds with version 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.dispatch import Signal
+
+from compression import conf
+
+compression_started = Signal()
+compression_progress = Signal()
+compression_completed = Signal()
+
+
+async def send(signal: Signal, **facts: Any) -> None:
+    """Tell every receiver; Django logs those that raise."""
+    await signal.asend_robust(sender=conf.conversation_model(), **facts)
