@@ -27,7 +27,8 @@ Do not raise :class:`LLMError` itself.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from compression.exceptions import UserFacingError
 
@@ -41,7 +42,7 @@ _SECRET = re.compile(
     r"|\bAIza[A-Za-z0-9_\-]{10,}"
     r"|\beyJ[A-Za-z0-9_\-]{10,}(?:\.[A-Za-z0-9_\-]+)*"
     r"|(?<=[Bb]earer )\S+|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
-    r"|(?<=[?&](?:key|api_key|token|access_token)=)[^&\s]+",
+    r"|[?&](?:api_?key|key|token|access_token)=[^&\s]+",
 )
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
@@ -117,7 +118,7 @@ class ServerTimeout(LLMError):
     retryable = True
     default_message = "The model server took too long. Retry, or try a shorter message."
 
-    SENTENCES = {
+    SENTENCES: ClassVar[Mapping[str, str]] = {
         "connect": "The model server did not accept a connection within {seconds:g} s.",
         "first_token": "The model server was silent for {seconds:g} s and had not begun a reply.",
         "between_tokens": "The model server stopped in the middle of its reply for {seconds:g} s.",
