@@ -64,7 +64,7 @@ def clean_words(words: str, *, secrets: tuple[str, ...] = ()) -> str:
     words = _CONTROL.sub(" ", words)
     words = _URL_CREDENTIALS.sub("…@", words)
     words = _SECRET.sub("…", words)
-    words = " ".join(words.replace("<", " ").replace(">", " ").split())
+    words = " ".join(words.replace("<", " ").split())
     return words if len(words) <= MAX_PROVIDER_MESSAGE else words[: MAX_PROVIDER_MESSAGE - 1] + "…"
 
 
