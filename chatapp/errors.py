@@ -13,6 +13,7 @@
     │   ├── NothingToStop           nothing_to_stop     409
     │   ├── ContextBlocked          blocked             422
     │   ├── ImportInvalid           import_invalid      422   fields: position
+    │   ├── LinkExpired             link_expired        410
     │   └── RateLimited             rate_limited        429
     └── LLMError                    (chatapp.llm.errors)
 
@@ -142,6 +143,17 @@ class ImportInvalid(ChatError):
     code = "import_invalid"
     status = 422
     default_message = "The file could not be imported. Nothing was changed."
+
+
+class LinkExpired(ChatError):
+    """A sign-in link that is wrong, used or old: the three are not told apart."""
+
+    code = "link_expired"
+    status = 410
+    default_message = (
+        "This sign-in link was used already or is too old: one works once, for 15 minutes. Whoever "
+        "runs this server gets a new one with: manage.py signin_link"
+    )
 
 
 class RateLimited(ChatError):

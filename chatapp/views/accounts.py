@@ -1,0 +1,132 @@
+"""Signing in and out, and one's password. Django's own views, with what they leave to us.
+
+These views are synchronous, as Django's are; hashing a password takes a tenth of a second and must
+not happen on the event loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import login
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
+from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_http_methods
+
+from chatapp import people, signin_limits
+from chatapp.errors import InvalidInput, LinkExpired, RateLimited
+from compression.exceptions import UserFacingError
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return "application/json" in request.headers.get("Accept", "")
+
+
+def _json_error(error: UserFacingError) -> JsonResponse:
+    return JsonResponse({"error": error.as_dict()}, status=error.status)
+
+
+def _address(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
+
+
+def _wait_sentence(seconds: int) -> str:
+    wait = f"{seconds} seconds" if seconds < 120 else f"{-(-seconds // 60)} minutes"
+    return f"Too many attempts to sign in. Wait {wait} and try again, or use a sign-in link."
+
+
+class LimitedAuthenticationForm(AuthenticationForm):
+    """Name and password, of which only so many are looked at in a while."""
+
+    #: Seconds to wait; 0 when the attempt was looked at.
+    retry_after = 0
+
+    @sensitive_variables()
+    def clean(self) -> dict[str, Any]:
+        """Count the attempt, then authenticate.
+
+        Raises :class:`ValidationError` for too many attempts and for a wrong name or password.
+        """
+        super().clean()
+        name = self.cleaned_data.get("username")
+        if name is not None and self.request is not None:
+            self.retry_after = signin_limits.count_attempt(name, _address(self.request))
+        if self.retry_after:
+            raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
+        return self.cleaned_data
+
+
+class SignIn(LoginView):
+    """``login``: a form; POST signs in and goes to ``next`` or to ``/``."""
+
+    authentication_form = LimitedAuthenticationForm
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """The password was right."""
+        signin_limits.forget_attempts(form.cleaned_data["username"], _address(self.request))
+        response = super().form_valid(form)
+        if _wants_json(self.request):
+            return JsonResponse({"next": self.get_success_url()})
+        return response
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """The form again with its sentence; 429 with Retry-After when there were too many."""
+        if _wants_json(self.request):
+            response: HttpResponse = _json_error(_signin_error(form))
+        else:
+            response = super().form_invalid(form)
+        wait = _seconds_to_wait(form)
+        if wait:
+            response.status_code = RateLimited.status
+            response.headers["Retry-After"] = str(wait)
+        return response
+
+
+def _seconds_to_wait(form: AuthenticationForm) -> int:
+    return form.retry_after if isinstance(form, LimitedAuthenticationForm) else 0
+
+
+def _signin_error(form: AuthenticationForm) -> UserFacingError:
+    wait = _seconds_to_wait(form)
+    if wait:
+        return RateLimited(_wait_sentence(wait), retry_after=wait)
+    sentences = {
+        name if name != "__all__" else "username": " ".join(str(part) for part in parts)
+        for name, parts in form.errors.items()
+    }
+    return InvalidInput(next(iter(sentences.values())), fields=sentences)
+
+
+class PasswordChange(PasswordChangeView):
+    """``password_change``: who came by a link and has no password is not asked for the old one."""
+
+    def get_form_class(self) -> type[Any]:
+        """With the old password if there is one."""
+        user = self.request.user
+        if user.is_authenticated and not user.has_usable_password():
+            return SetPasswordForm
+        return super().get_form_class()
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def signin_link(request: HttpRequest, uidb64: str, token: str) -> HttpResponse:
+    """GET shows one button and changes nothing, so that a mail scanner cannot spend the link.
+
+    POST signs in, once, and goes to ``/``. A link that is wrong, used or old: 410 with how to get
+    another one.
+    """
+    spending = request.method == "POST"
+    user = people.use_link(uidb64, token) if spending else people.user_from_link(uidb64, token)
+    if user is None:
+        error = LinkExpired()
+        if _wants_json(request):
+            return _json_error(error)
+        return render(request, "errors/error.html", {"error": error.as_dict()}, status=error.status)
+    if not spending:
+        return render(request, "registration/link.html", {"person": user})
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+    return redirect("/")
