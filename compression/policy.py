@@ -1,0 +1,167 @@
+"""What to do before the next request: a pure function of usage, settings and state.
+
+The rungs, from cheap to costly: continue, mask, prepare, compress, truncate, wind down, block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compression.types import ContextAction, Decision, Usage
+
+LOWEST_THRESHOLD = 0.5
+HIGHEST_THRESHOLD = 0.95
+#: Below a half a compression comes every few turns; above 0.95 one long message overflows.
+WIND_DOWN_AT = 0.90
+UNDONE_THRESHOLD = 0.95
+#: A person who undid a compression wants it back only when there is hardly any room left.
+WORTH_APPLYING = 0.10
+#: The least share of the budget that a prepared draft must free to be applied.
+BREAKER_FRUITLESS = 2
+BREAKER_FAILURES = 3
+BREAKER_GROWTH = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicySettings:
+    """When to act. All figures are shares of the budget."""
+
+    threshold: float = 0.8
+    #: Compress from here on; clamped to 0.5 to 0.95.
+    soft_threshold: float = 0.65
+    #: Mask and prepare from here on.
+    off: bool = False
+    #: A person turned automatic compression off: nothing happens until the request overflows.
+
+    def __post_init__(self) -> None:
+        clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))
+        object.__setattr__(self, "threshold", clamped)
+
+    @property
+    def soft(self) -> float:
+        """Where masking and background preparation begin."""
+        return min(self.soft_threshold, self.threshold - 0.1)
+
+    @property
+    def landing(self) -> float:
+        """Where a compression must bring usage to."""
+        return min(0.45, self.threshold - 0.2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyState:
+    """What the conversation could do now."""
+
+    ready: bool = False
+    #: A prepared draft waits.
+    ready_frees: float | None = None
+    #: Share of the budget that it would free; None when not known.
+    breaker_open: bool = False
+    #: Too many runs were fruitless; the summariser is left alone.
+    undone: bool = False
+    #: The last change was an Undo: the automatic trigger waits until 0.95.
+    in_tool_loop: bool = False
+    #: The request continues a turn in which tools were called.
+    wound_down: bool = False
+    #: This turn was already told to wrap up.
+    maskable: float = 0.0
+    #: Share of the budget that masking would free; 0 when no batch is worth it.
+    compressible: bool = False
+    #: The planner finds a span that is worth it.
+    truncatable: bool = False
+    #: Whole turns could be left out of the request.
+
+
+def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decision:
+    """What to do first; the caller does it and asks again until nothing is left to do.
+
+    ``continue``, ``prepare`` (in the background) and ``block`` end the loop.
+    """
+    share = usage.share
+
+    def answer(action: ContextAction, reason: str) -> Decision:
+        return Decision(action=action, reason=reason, usage=share)
+
+    if settings.off:
+        if share <= 1.0:
+            return _wind_down_or_continue(share, state, "Automatic compression is off.")
+        return _make_room(share, state)
+    trigger = max(settings.threshold, UNDONE_THRESHOLD) if state.undone else settings.threshold
+    if share < min(settings.soft, trigger):
+        return answer(ContextAction.CONTINUE, "There is plenty of room.")
+    if share < trigger:
+        return _between(share, state)
+    if _ready_is_worth_it(state):
+        return answer(ContextAction.COMPRESS, "A prepared summary is ready to be applied.")
+    may_compress = state.compressible and not state.breaker_open
+    if state.maskable > 0 and (not may_compress or share - state.maskable < trigger):
+        return answer(ContextAction.MASK, "Old tool results can be masked instead.")
+    if may_compress:
+        return answer(ContextAction.COMPRESS, "Usage has reached the threshold.")
+    return _make_room(share, state)
+
+
+def _between(share: float, state: PolicyState) -> Decision:
+    """From the soft threshold up to the trigger."""
+    if state.maskable > 0:
+        return Decision(
+            action=ContextAction.MASK, reason="Old tool results are worth masking.", usage=share
+        )
+    if _should_wind_down(share, state):
+        return _wind_down_or_continue(share, state, "")
+    may_prepare = state.compressible and not state.breaker_open and not state.undone
+    if may_prepare and not _ready_is_worth_it(state):
+        return Decision(
+            action=ContextAction.PREPARE,
+            reason="A summary is prepared before it is needed.",
+            usage=share,
+        )
+    return Decision(
+        action=ContextAction.CONTINUE, reason="Nothing needs to be done yet.", usage=share
+    )
+
+
+def _make_room(share: float, state: PolicyState) -> Decision:
+    """At the trigger with no summary to be had: leave turns out, wrap up, or refuse."""
+    if state.truncatable:
+        return Decision(
+            action=ContextAction.TRUNCATE,
+            reason="No summary could make room, so the oldest turns are left out of the request.",
+            usage=share,
+        )
+    if share <= 1.0:
+        return _wind_down_or_continue(share, state, "Nothing can be freed, and it still fits.")
+    return Decision(
+        action=ContextAction.BLOCK,
+        reason="The request does not fit the model's window, and nothing can be left out.",
+        usage=share,
+    )
+
+
+def _wind_down_or_continue(share: float, state: PolicyState, reason: str) -> Decision:
+    if _should_wind_down(share, state):
+        return Decision(
+            action=ContextAction.WIND_DOWN,
+            reason="The window is nearly full inside a tool loop.",
+            usage=share,
+        )
+    return Decision(action=ContextAction.CONTINUE, reason=reason, usage=share)
+
+
+def _should_wind_down(share: float, state: PolicyState) -> bool:
+    return share >= WIND_DOWN_AT and state.in_tool_loop and not state.wound_down
+
+
+def _ready_is_worth_it(state: PolicyState) -> bool:
+    return state.ready and (state.ready_frees is None or state.ready_frees >= WORTH_APPLYING)
+
+
+def breaker_open(fruitless: int, failures: int, grown: float) -> bool:
+    """Whether automatic compression rests.
+
+    ``fruitless`` runs freed too little and ``failures`` gave no draft, both since the last
+    success; ``grown`` is the share of the budget by which the conversation has grown since
+    the last of them.
+    """
+    tripped = fruitless >= BREAKER_FRUITLESS or failures >= BREAKER_FAILURES
+    return tripped and grown < BREAKER_GROWTH

@@ -1,0 +1,119 @@
+"""The policy: which rung comes first."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from compression.policy import PolicySettings, PolicyState, breaker_open, decide
+from compression.types import ContextAction as Action
+from compression.types import Usage
+
+SETTINGS = PolicySettings()
+
+
+def at(share: float) -> Usage:
+    return Usage(budget=1000, fixed=0, summary=0, pinned=0, tail=round(share * 1000))
+
+
+def action(share: float, settings: PolicySettings = SETTINGS, **state: Any) -> Action:
+    return decide(at(share), settings, PolicyState(**state)).action
+
+
+@pytest.mark.parametrize(
+    ("share", "state", "expected"),
+    [
+        (0.10, {}, Action.CONTINUE),
+        (0.64, {"compressible": True, "maskable": 0.3}, Action.CONTINUE),
+        (0.65, {"compressible": True}, Action.PREPARE),
+        (0.65, {"compressible": True, "maskable": 0.06}, Action.MASK),
+        (0.70, {"compressible": True, "ready": True, "ready_frees": 0.3}, Action.CONTINUE),
+        (0.70, {"compressible": True, "ready": True, "ready_frees": 0.05}, Action.PREPARE),
+        (0.70, {"compressible": True, "breaker_open": True}, Action.CONTINUE),
+        (0.70, {"compressible": True, "undone": True}, Action.CONTINUE),
+        (0.70, {}, Action.CONTINUE),
+        (0.80, {"compressible": True}, Action.COMPRESS),
+        (0.80, {"ready": True, "ready_frees": 0.3, "maskable": 0.5}, Action.COMPRESS),
+        (0.80, {"ready": True, "ready_frees": 0.3, "breaker_open": True}, Action.COMPRESS),
+        (0.80, {"compressible": True, "maskable": 0.3}, Action.MASK),
+        (0.95, {"compressible": True, "maskable": 0.06}, Action.COMPRESS),
+        (0.95, {"maskable": 0.06}, Action.MASK),
+        (0.80, {"compressible": True, "breaker_open": True, "truncatable": True}, Action.TRUNCATE),
+        (0.80, {"truncatable": True}, Action.TRUNCATE),
+        (0.80, {}, Action.CONTINUE),
+        (0.85, {"compressible": True, "undone": True}, Action.CONTINUE),
+        (0.95, {"compressible": True, "undone": True}, Action.COMPRESS),
+        (0.92, {"in_tool_loop": True}, Action.WIND_DOWN),
+        (0.92, {"in_tool_loop": True, "wound_down": True}, Action.CONTINUE),
+        (0.92, {"in_tool_loop": True, "compressible": True}, Action.COMPRESS),
+        (1.20, {}, Action.BLOCK),
+        (1.20, {"in_tool_loop": True}, Action.BLOCK),
+        (1.20, {"truncatable": True}, Action.TRUNCATE),
+        (1.20, {"maskable": 0.3}, Action.MASK),
+        (1.20, {"compressible": True}, Action.COMPRESS),
+    ],
+)
+def test_the_table(share: float, state: dict[str, Any], expected: Action) -> None:
+    assert action(share, **state) is expected
+
+
+def test_off_leaves_the_conversation_alone_until_it_overflows() -> None:
+    off = PolicySettings(off=True)
+    everything = {"compressible": True, "maskable": 0.3, "truncatable": True, "ready": True}
+    assert action(0.99, off, **everything) is Action.CONTINUE
+    assert action(1.01, off, **everything) is Action.TRUNCATE
+    assert action(1.01, off, compressible=True) is Action.BLOCK
+    assert action(0.95, off, in_tool_loop=True) is Action.WIND_DOWN
+
+
+def test_thresholds_are_clamped_and_keep_their_distance() -> None:
+    assert PolicySettings(threshold=0.1).threshold == 0.5
+    assert PolicySettings(threshold=2).threshold == 0.95
+    for threshold in (0.5, 0.6, 0.8, 0.95):
+        settings = PolicySettings(threshold=threshold)
+        assert settings.landing < settings.soft < settings.threshold
+
+
+def test_every_state_gets_an_answer_that_can_be_done() -> None:
+    """All combinations: nothing that is not possible is asked for, and what overflows never goes.
+
+    Breaks when: ``decide`` answers ``continue`` or ``prepare`` above 1.0.
+    """
+    switches = ("ready", "breaker_open", "undone", "in_tool_loop", "wound_down")
+    for flags in itertools.product((False, True), repeat=7):
+        state = dict(zip((*switches, "compressible", "truncatable"), flags, strict=True))
+        for share, maskable, threshold in itertools.product(
+            (0.3, 0.66, 0.75, 0.85, 0.91, 0.97, 1.5), (0.0, 0.1), (0.5, 0.8, 0.95)
+        ):
+            settings = PolicySettings(threshold=threshold)
+            answer = action(share, settings, maskable=maskable, **state)
+            if share > 1:
+                assert answer not in (Action.CONTINUE, Action.PREPARE, Action.WIND_DOWN)
+            if answer is Action.MASK:
+                assert maskable
+            if answer in (Action.COMPRESS, Action.PREPARE):
+                assert state["compressible"] or state["ready"]
+                assert not state["breaker_open"] or state["ready"]
+            if answer is Action.TRUNCATE:
+                assert state["truncatable"]
+            if answer is Action.WIND_DOWN:
+                assert state["in_tool_loop"] and not state["wound_down"] and share >= 0.9
+            if answer is Action.BLOCK:
+                assert share > 1
+
+
+@pytest.mark.parametrize(
+    ("fruitless", "failures", "grown", "expected"),
+    [
+        (0, 0, 0.0, False),
+        (1, 2, 0.0, False),
+        (2, 0, 0.0, True),
+        (0, 3, 0.24, True),
+        (0, 3, 0.25, False),
+        (9, 9, 1.0, False),
+    ],
+)
+def test_the_breaker(fruitless: int, failures: int, grown: float, expected: bool) -> None:
+    assert breaker_open(fruitless, failures, grown) is expected
