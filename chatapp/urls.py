@@ -1,5 +1,9 @@
 """HTTP entrances."""
 
-from django.urls import path  # noqa: F401
+from django.contrib import admin
+from django.urls import include, path
 
-urlpatterns: list = []
+urlpatterns = [
+    path("accounts/", include("chatapp.accounts_urls")),
+    path("admin/", admin.site.urls),
+]

@@ -51,13 +51,12 @@ class LimitedAuthenticationForm(AuthenticationForm):
 
         Raises :class:`ValidationError` for too many attempts and for a wrong name or password.
         """
-        super().clean()
         name = self.cleaned_data.get("username")
         if name is not None and self.request is not None:
             self.retry_after = signin_limits.count_attempt(name, _address(self.request))
         if self.retry_after:
             raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
-        return self.cleaned_data
+        return super().clean()
 
 
 class SignIn(LoginView):

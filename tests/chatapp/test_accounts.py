@@ -96,7 +96,7 @@ def test_csrf_is_checked(anna: User) -> None:
 def test_r04_guessing_is_bounded(client: Client, anna: User) -> None:
     """R04: past the bound not even the right password is looked at.
 
-    Breaks when: ``LimitedAuthenticationForm.clean`` authenticates before it counts.
+    Breaks when: ``LimitedAuthenticationForm.clean`` does not count the attempt.
     """
     for _ in range(signin_limits.ATTEMPTS):
         assert sign_in(client, "wrong").status_code == 200
