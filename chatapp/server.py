@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import importlib
 import logging
 import socket
@@ -53,6 +54,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
     """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before."""
+
+    def announce() -> None:
+        # What was loaded stays: the collector need never look at it.
+        gc.freeze()
+        gc.enable()
+        ready()
+
     server = Server(
         get_default_application(),
         # Daphne closes the descriptor that it is given.
@@ -65,9 +73,10 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
         ping_interval=PING_INTERVAL,
         ping_timeout=PING_TIMEOUT,
         action_logger=None,
-        ready_callable=ready,
         server_name="palimpsest",
     )
+    # Not Daphne's ready_callable: that runs before the signal handlers are installed.
+    reactor.callWhenRunning(announce)
     reactor.addSystemEventTrigger("before", "shutdown", _shut_down)
     server.run()
 
