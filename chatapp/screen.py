@@ -48,6 +48,8 @@ class MessageView(View):
     masked: bool = False
     superseded: bool = False
     client_msg_id: str | None = None
+    model: str = ""
+    #: The model that wrote it; empty for the other roles.
 
 
 @dataclass(frozen=True, kw_only=True)
