@@ -10,6 +10,8 @@
     │   ├── InvalidInput            invalid_input       422   fields: name -> sentence
     │   ├── MessageTooLarge         too_large           413   fields: the figures
     │   ├── TurnOpen                turn_open           409
+    │   ├── MovedOn                 moved_on            409   fields: last_seq
+    │   ├── Summarised              summarised          409   fields: seq, boundary
     │   ├── NothingToStop           nothing_to_stop     409
     │   ├── ContextBlocked          blocked             422
     │   ├── ImportInvalid           import_invalid      422   fields: position
@@ -116,6 +118,25 @@ class TurnOpen(ChatError):
     status = 409
     retryable = True
     default_message = "A reply is still being written. Wait for it or stop it first."
+
+
+class MovedOn(ChatError):
+    """The sender had not seen the conversation's last message."""
+
+    code = "moved_on"
+    status = 409
+    default_message = "This chat moved on in another tab. Have a look before you send."
+
+
+class Summarised(ChatError):
+    """The message lies before the boundary: the model knows it by the summary only."""
+
+    code = "summarised"
+    status = 409
+    default_message = (
+        "This message is part of the summary, so it cannot be changed in place. "
+        "Branch from here to go on from it in a conversation of its own."
+    )
 
 
 class NothingToStop(ChatError):

@@ -1,0 +1,199 @@
+"""Who looks at a conversation is told what happens in it.
+
+Viewers in this process are served directly, those of other processes through the channel layer.
+Both may lose anything: the database is the truth, and a viewer that finds a gap reads it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from chatapp.events import Event
+
+logger = logging.getLogger(__name__)
+
+# A viewer that is this far behind gets one ``state`` instead.
+BACKLOG = 200
+
+
+class Layer(Protocol):
+    """The part of a Channels layer that is used here."""
+
+    async def new_channel(self) -> str:
+        """A name to receive on."""
+
+    async def receive(self, channel: str) -> dict[str, Any]:
+        """The next message."""
+
+    async def group_add(self, group: str, channel: str) -> None:
+        """Subscribe."""
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        """Unsubscribe."""
+
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        """Publish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """An event in both formats, made once for all viewers."""
+
+    type: str
+    event_no: int
+    json: dict[str, Any]
+    html: str
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """What one viewer has still to be sent. Iterating waits for more."""
+
+    _waiting: deque[Published] = field(default_factory=deque)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    overflowed: bool = False
+    #: Something was dropped; the viewer must read the state again.
+
+    def put(self, published: Published) -> None:
+        """Add an event; past the limit everything is dropped and ``overflowed`` is set."""
+        if len(self._waiting) >= BACKLOG:
+            self._waiting.clear()
+            self.overflowed = True
+        else:
+            self._waiting.append(published)
+        self._arrived.set()
+
+    async def next(self) -> Published | None:
+        """The next event; None when some were lost."""
+        while True:
+            if self.overflowed:
+                self.overflowed = False
+                return None
+            if self._waiting:
+                return self._waiting.popleft()
+            self._arrived.clear()
+            await self._arrived.wait()
+
+
+class Bus:
+    """Publishes events and hands out subscriptions.
+
+    ``layer`` is None when there is only this process. ``render`` makes an event's HTML.
+    """
+
+    def __init__(self, layer: Layer | None, render: Callable[[Event], str]) -> None:
+        self._layer = layer
+        self._render = render
+        self._process = uuid.uuid4().hex
+        self._viewers: defaultdict[int, set[Subscription]] = defaultdict(set)
+        self._channel = ""
+        self._receiver: asyncio.Task[None] | None = None
+
+    def watched(self, conversation_id: int) -> bool:
+        """Whether anybody may be looking; always so when there are other processes."""
+        return self._layer is not None or conversation_id in self._viewers
+
+    async def publish(self, event: Event, html: str | None = None) -> None:
+        """Tell every viewer. ``html`` is the event's fragment when it is made already."""
+        if not self.watched(event.conversation_id):
+            return
+        published = Published(
+            type=event.type,
+            event_no=event.event_no,
+            json=event.as_json(),
+            html=self._render(event) if html is None else html,
+        )
+        self._deliver(event.conversation_id, published)
+        if self._layer is not None:
+            await self._send(event.conversation_id, published)
+
+    def _deliver(self, conversation_id: int, published: Published) -> None:
+        for viewer in self._viewers.get(conversation_id, ()):
+            viewer.put(published)
+
+    async def _send(self, conversation_id: int, published: Published) -> None:
+        assert self._layer is not None
+        message = {
+            "type": "conversation.event",
+            "process": self._process,
+            "conversation": conversation_id,
+            "name": published.type,
+            "event_no": published.event_no,
+            "json": published.json,
+            "html": published.html,
+        }
+        try:
+            await self._layer.group_send(_group(conversation_id), message)
+        except Exception:
+            # Viewers elsewhere look at the database by themselves; the reply must go on.
+            logger.warning("The channel layer did not take an event.", exc_info=True)
+
+    @asynccontextmanager
+    async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
+        """Everything published from now on, until the context is left."""
+        viewer = Subscription()
+        viewers = self._viewers[conversation_id]
+        viewers.add(viewer)
+        try:
+            if self._layer is not None and len(viewers) == 1:
+                await self._tolerate(self._join(conversation_id))
+            yield viewer
+        finally:
+            viewers.discard(viewer)
+            if not viewers:
+                self._viewers.pop(conversation_id, None)
+                if self._layer is not None:
+                    leave = self._layer.group_discard(_group(conversation_id), self._channel)
+                    await self._tolerate(leave)
+
+    async def _join(self, conversation_id: int) -> None:
+        assert self._layer is not None
+        if self._receiver is None or self._receiver.done():
+            self._channel = await self._layer.new_channel()
+            self._receiver = asyncio.create_task(self._receive())
+        await self._layer.group_add(_group(conversation_id), self._channel)
+
+    async def _tolerate(self, call: Awaitable[None]) -> None:
+        try:
+            await call
+        except Exception:
+            logger.warning("The channel layer did not answer.", exc_info=True)
+
+    async def _receive(self) -> None:
+        """Pass on what other processes publish, for as long as this process lives."""
+        assert self._layer is not None
+        while True:
+            try:
+                message = await self._layer.receive(self._channel)
+            except asyncio.CancelledError:
+                raise
+            except Exception:
+                logger.warning("The channel layer failed; trying again.", exc_info=True)
+                await asyncio.sleep(1)
+                continue
+            if message.get("process") == self._process or "conversation" not in message:
+                continue
+            published = Published(
+                type=message["name"],
+                event_no=message["event_no"],
+                json=message["json"],
+                html=message["html"],
+            )
+            self._deliver(message["conversation"], published)
+
+    async def aclose(self) -> None:
+        """Stop receiving."""
+        if self._receiver is not None:
+            self._receiver.cancel()
+            await asyncio.gather(self._receiver, return_exceptions=True)
+
+
+def _group(conversation_id: int) -> str:
+    return f"conversation.{conversation_id}"

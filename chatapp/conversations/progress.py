@@ -1,0 +1,216 @@
+"""What a running turn writes: checkpoints, leases, and the one terminal status.
+
+Every write names the process that holds the turn; a process that lost its lease changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from chatapp.conversations.reading import message_view, turn_views
+from chatapp.conversations.sending import LEASE
+from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
+from chatapp.screen import MessageView, TurnView
+from compression.database import across
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The text that a stream has so far."""
+
+    message_id: int
+    text: str
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a turn ended."""
+
+    status: TurnStatus
+    text: str = ""
+    reasoning: str = ""
+    tokens: int = 0
+    #: Ruler tokens of the reply.
+    error: dict[str, Any] | None = None
+    finish_reason: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """An ended turn as viewers are told."""
+
+    conversation_id: int
+    event_no: int
+    turn: TurnView
+    message: MessageView | None
+
+
+def checkpoint(checkpoints: Sequence[Checkpoint]) -> None:
+    """Store the text of every stream that has grown, in one transaction.
+
+    A message that is no longer streaming is left alone: its final text is stored.
+    """
+    with transaction.atomic():
+        for one in checkpoints:
+            Message.objects.filter(pk=one.message_id, status=MessageStatus.STREAMING).update(
+                text=one.text, reasoning=one.reasoning
+            )
+
+
+def renew(holder: str, turn_ids: Sequence[int]) -> set[int]:
+    """Renew the leases of this process; the turns that are no longer its own."""
+    mine = Turn.objects.filter(
+        pk__in=turn_ids, lease_token=holder, finished_at=None, lease_expires_at__gt=Now()
+    )
+    mine.update(lease_expires_at=Now() + LEASE)
+    return set(turn_ids) - set(mine.values_list("pk", flat=True))
+
+
+def stops_requested(turn_ids: Sequence[int]) -> list[int]:
+    """Those of the turns that somebody wants stopped."""
+    return list(
+        Turn.objects.filter(pk__in=turn_ids, stop_requested_at__isnull=False).values_list(
+            "pk", flat=True
+        )
+    )
+
+
+def set_status(turn_id: int, status: TurnStatus) -> None:
+    """Say what an open turn is doing."""
+    Turn.objects.filter(pk=turn_id, finished_at=None).update(status=status)
+
+
+def first_token(turn_id: int) -> None:
+    """The first piece of the reply came."""
+    Turn.objects.filter(pk=turn_id, finished_at=None).update(
+        status=TurnStatus.STREAMING, first_token_at=Coalesce(F("first_token_at"), Now())
+    )
+
+
+def set_truncated(conversation_id: int, through: int) -> int:
+    """Leave the messages up to ``through`` out of requests; the new ``event_no``."""
+    Conversation.objects.filter(pk=conversation_id).update(
+        truncated_through=through, event_no=F("event_no") + 1
+    )
+    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
+
+
+def _number(conversation_id: int) -> int:
+    """One more stored change of the conversation, whose row is held from here on."""
+    Conversation.objects.filter(pk=conversation_id).update(
+        event_no=F("event_no") + 1, updated_at=Now()
+    )
+    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
+
+
+_ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
+
+
+@transaction.atomic
+def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
+    """Give a turn its one terminal status; None when it had one or another process holds it."""
+    turn = Turn.objects.filter(pk=turn_id).only("conversation_id").first()
+    if turn is None:
+        return None
+    event_no = _number(turn.conversation_id)
+    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=holder).update(
+        status=ending.status,
+        error=ending.error,
+        error_code=(ending.error or {}).get("code", ""),
+        finish_reason=ending.finish_reason[:64],
+        prompt_tokens=ending.prompt_tokens,
+        completion_tokens=ending.completion_tokens,
+        cached_tokens=ending.cached_tokens,
+        cost=ending.cost,
+        manifest=ending.manifest,
+        finished_at=Now(),
+        event_no=event_no,
+    )
+    if not changed:
+        transaction.set_rollback(True)
+        return None
+    Message.objects.filter(pk=message_id).update(
+        text=ending.text,
+        reasoning=ending.reasoning,
+        token_count=ending.tokens,
+        status=MessageStatus.COMPLETE if ending.status in _ENDED_WELL else MessageStatus.PARTIAL,
+        event_no=event_no,
+    )
+    return _ended(turn_id, turn.conversation_id, event_no)
+
+
+def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
+    view = turn_views(Turn.objects.filter(pk=turn_id))[0]
+    message = Message.objects.filter(turn_id=turn_id, seq=view.seq).first()
+    return Ended(
+        conversation_id=conversation_id,
+        event_no=event_no,
+        turn=view,
+        message=message_view(message) if message else None,
+    )
+
+
+INTERRUPTED = {
+    "code": "interrupted",
+    "message": "The server stopped while this reply was written. What had come is kept.",
+    "retryable": True,
+    "retry_after": None,
+    "fields": {},
+}
+
+
+def sweep(count: Callable[[str], int]) -> list[Ended]:
+    """End the turns whose process died: status interrupted, text kept.
+
+    ``count`` gives the ruler tokens of a text, message overhead included.
+    """
+    expired = Turn.objects.filter(finished_at=None, lease_expires_at__lt=Now())
+    return [
+        ended
+        for turn_id, conversation_id in expired.values_list("pk", "conversation_id")
+        if (ended := _interrupt(turn_id, conversation_id, count)) is not None
+    ]
+
+
+@transaction.atomic
+def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) -> Ended | None:
+    event_no = _number(conversation_id)
+    streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
+    kept = any(text.strip() for text in streaming.values_list("text", flat=True))
+    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_expires_at__lt=Now()).update(
+        status=TurnStatus.INTERRUPTED,
+        error={**INTERRUPTED, "partial_kept": kept},
+        error_code=INTERRUPTED["code"],
+        finished_at=Now(),
+        event_no=event_no,
+    )
+    if not changed:
+        transaction.set_rollback(True)
+        return None
+    for message in streaming:
+        message.status, message.event_no = MessageStatus.PARTIAL, event_no
+        message.token_count = count(message.text)
+        message.save(update_fields=["status", "event_no", "token_count"])
+    return _ended(turn_id, conversation_id, event_no)
+
+
+acheckpoint = across(checkpoint, background=True)
+arenew = across(renew, background=True)
+astops_requested = across(stops_requested, background=True)
+asweep = across(sweep, background=True)
+aset_status = across(set_status)
+afirst_token = across(first_token, background=True)
+aset_truncated = across(set_truncated)
+afinish = across(finish)

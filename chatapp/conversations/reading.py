@@ -1,0 +1,341 @@
+"""What screens and requests read: pages, catch-ups and the basis of a request.
+
+Each function reads in one unit of work; summary and boundary always come from one row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max, Min, Q, QuerySet, Sum
+from django.utils.crypto import salted_hmac
+
+from chatapp.context import Basis, StoredMessage
+from chatapp.conversations.access import owned
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, Message, MessageRole, Summary, Turn, TurnStatus
+from chatapp.screen import (
+    CompressionView,
+    ContextView,
+    ConversationView,
+    MessageView,
+    PageView,
+    TurnView,
+)
+from compression.database import across
+from compression.store import compression_state
+
+FIRST_MESSAGES = 30
+OLDER_MESSAGES = 50
+# A catch-up sends at most this many changed messages; a page shows fewer.
+STATE_MESSAGES = 200
+QUIET_ENDS = (TurnStatus.COMPLETE,)
+# Makes the context view of a conversation with so many ruler tokens in its tail. Windows and
+# calibrations are known above this room.
+ContextBuilder = Callable[[Conversation, int], ContextView]
+
+
+def message_view(row: Message) -> MessageView:
+    """A stored message as it is shown."""
+    return MessageView(
+        seq=row.seq,
+        role=row.role,
+        text=row.text,
+        status=row.status,
+        event_no=row.event_no,
+        created_at=row.created_at,
+        turn=row.turn_id,
+        reasoning=row.reasoning,
+        tool_calls=row.tool_calls,
+        tool_call_id=row.tool_call_id,
+        tool_name=row.tool_name,
+        token_count=row.token_count,
+        pinned=row.pinned_at is not None,
+        masked=row.masked_at is not None,
+        superseded=row.superseded_at is not None,
+        client_msg_id=str(row.client_msg_id) if row.client_msg_id else None,
+    )
+
+
+def usage_view(turn: Turn) -> dict[str, Any]:
+    """What a turn cost; None where nobody said."""
+    return {
+        "prompt_tokens": turn.prompt_tokens,
+        "completion_tokens": turn.completion_tokens,
+        "cached_tokens": turn.cached_tokens,
+        "cost": float(turn.cost) if turn.cost is not None else None,
+    }
+
+
+def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
+    """Turns with the first and the last assistant message of each, in two queries."""
+    rows = list(
+        turns.select_related("user_message").annotate(
+            first_reply=Min("messages__seq", filter=Q(messages__role=MessageRole.ASSISTANT)),
+            last_reply=Max("messages__seq", filter=Q(messages__role=MessageRole.ASSISTANT)),
+        )
+    )
+    texts = {
+        message.turn_id: message
+        for row in rows
+        if row.finished_at is None
+        for message in Message.objects.filter(turn=row, seq=row.last_reply)
+    }
+    return [
+        TurnView(
+            turn=row.pk,
+            status=row.status,
+            event_no=row.event_no,
+            model=row.model,
+            message_seq=row.user_message.seq if row.user_message else None,
+            reply_seq=row.first_reply,
+            seq=row.last_reply,
+            text=texts[row.pk].text if row.pk in texts else "",
+            reasoning=texts[row.pk].reasoning if row.pk in texts else "",
+            started_at=row.started_at,
+            first_token_at=row.first_token_at,
+            finished_at=row.finished_at,
+            error=row.error,
+            finish_reason=row.finish_reason,
+            usage=usage_view(row),
+        )
+        for row in rows
+    ]
+
+
+def conversation_view(row: Conversation) -> ConversationView:
+    """The conversation itself as it is shown."""
+    return ConversationView(
+        code=str(row.code),
+        title=row.title,
+        model=row.model,
+        event_no=row.event_no,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        system_prompt=row.system_prompt,
+        draft=row.draft,
+        queued=row.send_when_done,
+        pinned=row.pinned_at is not None,
+        archived=row.archived_at is not None,
+    )
+
+
+def compression_view(row: Conversation) -> CompressionView:
+    """The active summary and the run under way. Expects ``row`` freshly read."""
+    state = compression_state(row)
+    active = None
+    if row.compression_version:
+        active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
+    truncated = 0
+    if row.truncated_through > row.compressed_through:
+        truncated = (
+            live(row.pk)
+            .filter(seq__gt=row.compressed_through, seq__lte=row.truncated_through)
+            .count()
+        )
+    undo, redo = undo_and_redo(active)
+    return CompressionView(
+        running=state.running,
+        trigger=state.trigger,
+        locks_input=state.locks_input,
+        started_at=state.started_at,
+        version=row.compression_version,
+        boundary=row.compressed_through,
+        summary=row.compressed_context,
+        compressed_at=row.compressed_at,
+        message_count=active.message_count if active else 0,
+        tokens_before=active.source_tokens if active else 0,
+        tokens_after=active.summary_tokens if active else 0,
+        model=active.model if active else "",
+        degraded=active.degraded if active else False,
+        can_undo=undo,
+        can_redo=redo,
+        truncated_through=row.truncated_through,
+        truncated_count=truncated,
+    )
+
+
+def undo_and_redo(active: Summary | None) -> tuple[bool, bool]:
+    """Whether there is something to undo, and something to redo."""
+    if active is None:
+        return False, False
+    return True, active.restored_from is not None
+
+
+def live(conversation_id: int) -> QuerySet[Message]:
+    """The messages that no regeneration or edit has superseded."""
+    return Message.objects.filter(conversation_id=conversation_id, superseded_at__isnull=True)
+
+
+def tail_tokens(row: Conversation) -> int:
+    """Ruler tokens of what is sent verbatim."""
+    after = max(row.compressed_through, row.truncated_through)
+    total = live(row.pk).filter(seq__gt=after).aggregate(total=Sum("token_count"))["total"]
+    return total or 0
+
+
+def _stored(row: Message) -> StoredMessage:
+    turn = row.turn
+    return StoredMessage(
+        seq=row.seq,
+        role=row.role,  # type: ignore[arg-type]
+        text=row.text,
+        token_count=row.token_count,
+        status=row.status,
+        added_context=row.added_context,
+        tool_calls=tuple(row.tool_calls),
+        tool_call_id=row.tool_call_id,
+        tool_name=row.tool_name,
+        masked=row.masked_at is not None,
+        pinned=row.pinned_at is not None,
+        turn=row.turn_id,
+        turn_status=turn.status if turn else "complete",
+        turn_open=turn is not None and turn.finished_at is None,
+    )
+
+
+def stored_messages(
+    conversation_id: int, *, after_seq: int, through_seq: int | None = None
+) -> list[StoredMessage]:
+    """Live messages with ``after_seq`` < seq <= ``through_seq``, in order, in one query."""
+    rows = live(conversation_id).filter(seq__gt=after_seq)
+    if through_seq is not None:
+        rows = rows.filter(seq__lte=through_seq)
+    return [_stored(row) for row in rows.select_related("turn").order_by("seq")]
+
+
+@transaction.atomic
+def basis(conversation_id: int) -> Basis:
+    """What the next request is made of. Raises NotFound for a deleted conversation."""
+    row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
+    if row is None:
+        raise NotFound
+    active = Summary.objects.filter(conversation=row, version=row.compression_version).only(
+        "restored_from"
+    )
+    first = active.first() if row.compression_version else None
+    pinned = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
+    digest = salted_hmac(
+        "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
+    ).hexdigest()
+    return Basis(
+        conversation_id=row.pk,
+        owner_id=row.owner_id,
+        code=str(row.code),
+        model=row.model,
+        system_prompt=row.system_prompt,
+        summary=row.compressed_context,
+        version=row.compression_version,
+        boundary=row.compressed_through,
+        truncated_through=row.truncated_through,
+        mark=f"=== {digest[:16]} ===",
+        pinned=tuple(_stored(one) for one in pinned.select_related("turn").order_by("seq")),
+        tail=tuple(stored_messages(row.pk, after_seq=row.compressed_through)),
+        threshold=row.threshold,
+        keep_turns=row.keep_turns,
+        compression_off=bool(row.compression_off),
+        undone=first is not None and first.restored_from is not None,
+    )
+
+
+@transaction.atomic
+def page(
+    user_id: int, code: str, context: ContextBuilder, *, before: int | None = None
+) -> PageView:
+    """What the page shows: the newest messages, or those before ``before``. Raises NotFound."""
+    row = owned(user_id, code)
+    rows = row.messages.order_by("-seq")
+    if before is not None:
+        rows = rows.filter(seq__lt=before)
+    count = FIRST_MESSAGES if before is None else OLDER_MESSAGES
+    newest = list(rows[: count + 1])
+    shown = newest[:count][::-1]
+    turns = row.turns.filter(pk__in={one.turn_id for one in shown if one.turn_id})
+    ended = turns.filter(finished_at__isnull=False).exclude(status__in=QUIET_ENDS)
+    opened = turn_views(row.turns.filter(finished_at__isnull=True))
+    return PageView(
+        conversation=conversation_view(row),
+        messages=[message_view(one) for one in shown],
+        turn=opened[0] if opened else None,
+        turns=turn_views(ended),
+        compression=compression_view(row),
+        context=context(row, tail_tokens(row)),
+        has_older=len(newest) > count,
+    )
+
+
+@transaction.atomic
+def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageView:
+    """What changed since ``after`` (an ``event_no``); all that a page shows when it is 0.
+
+    Raises NotFound for a deleted conversation.
+    """
+    row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
+    if row is None:
+        raise NotFound
+    rows = row.messages.order_by("-seq")
+    count = FIRST_MESSAGES
+    if after:
+        rows, count = rows.filter(event_no__gt=after), STATE_MESSAGES
+    ended = row.turns.filter(finished_at__isnull=False, event_no__gt=after)
+    if not after:
+        ended = ended.exclude(status__in=QUIET_ENDS)
+    opened = turn_views(row.turns.filter(finished_at__isnull=True))
+    return PageView(
+        conversation=conversation_view(row),
+        messages=[message_view(one) for one in list(rows[:count])[::-1]],
+        turn=opened[0] if opened else None,
+        turns=turn_views(ended.order_by("-pk")[:count]),
+        compression=compression_view(row),
+        context=context(row, tail_tokens(row)),
+    )
+
+
+@transaction.atomic
+def overview(
+    conversation_id: int, context: ContextBuilder
+) -> tuple[int, CompressionView, ContextView]:
+    """``event_no``, compression and context of a conversation. Raises NotFound."""
+    row = Conversation.objects.filter(pk=conversation_id).first()
+    if row is None:
+        raise NotFound
+    return row.event_no, compression_view(row), context(row, tail_tokens(row))
+
+
+def glance(conversation_id: int) -> tuple[int, bool, bool] | None:
+    """(``event_no``, a compression locks the input, a turn is open); None when deleted."""
+    row = (
+        Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True)
+        .only(
+            "event_no",
+            "compression_token",
+            "compression_lease_expires_at",
+            "compression_locks_input",
+        )
+        .first()
+    )
+    if row is None:
+        return None
+    state = compression_state(row)
+    opened = row.turns.filter(finished_at__isnull=True).exists()
+    return row.event_no, state.running, opened
+
+
+def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
+    """One turn with its manifest, as JSON. Raises NotFound."""
+    row = owned(user_id, code)
+    views = turn_views(row.turns.filter(pk=turn_id))
+    if not views:
+        raise NotFound
+    manifest = row.turns.values_list("manifest", flat=True).get(pk=turn_id)
+    return {**views[0].as_json(), "manifest": manifest}
+
+
+abasis = across(basis)
+apage = across(page)
+achanges = across(changes)
+aoverview = across(overview)
+aglance = across(glance)
+aturn = across(turn)

@@ -1,0 +1,342 @@
+"""Beginning a turn: the one transaction after which a message is never lost and never doubled."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from chatapp.conversations.access import owned
+from chatapp.conversations.reading import live, message_view
+from chatapp.errors import MovedOn, NotFound, NothingToStop, Summarised, TurnOpen
+from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
+from chatapp.screen import MessageView
+from compression.database import across
+
+LEASE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accepted:
+    """A turn that begins, or the one that a repeated send had begun."""
+
+    conversation_id: int
+    owner_id: int
+    turn: int
+    message_seq: int | None
+    reply_seq: int
+    reply_id: int
+    event_no: int
+    model: str
+    fresh: bool
+    #: False: the same ``client_msg_id`` came before, nothing was started.
+    messages: tuple[MessageView, ...] = ()
+    #: Stored just now: the user's message and the empty reply.
+    changed: tuple[MessageView, ...] = ()
+    #: Superseded just now.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queued:
+    """The text waits as the conversation's draft and is sent when the open turn ends."""
+
+    conversation_id: int
+    event_no: int
+
+
+def _locked(user_id: int, code: str) -> Conversation:
+    """The person's conversation, its row held until the transaction ends."""
+    found = owned(user_id, code)
+    row = Conversation.objects.select_for_update().filter(pk=found.pk, deleted_at=None).first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _open_turn(row: Conversation) -> Turn | None:
+    return row.turns.filter(finished_at__isnull=True).first()
+
+
+def _allocate(row: Conversation, count: int) -> int:
+    """Take ``count`` seqs and one ``event_no`` under the held row; the first seq."""
+    first = row.next_seq
+    row.next_seq += count
+    row.event_no += 1
+    Conversation.objects.filter(pk=row.pk).update(
+        next_seq=row.next_seq, event_no=row.event_no, updated_at=Now()
+    )
+    return first
+
+
+def _begin(
+    row: Conversation,
+    *,
+    text: str | None,
+    client_msg_id: uuid.UUID | None,
+    tokens: int,
+    model: str,
+    holder: str,
+    question: Message | None = None,
+    changed: tuple[MessageView, ...] = (),
+) -> Accepted:
+    """Store the user's message (unless ``question`` is one already), the turn, the empty reply."""
+    first = _allocate(row, 1 if question else 2)
+    turn = Turn.objects.create(
+        conversation=row,
+        user_message=question,
+        model=model,
+        lease_token=holder,
+        lease_expires_at=Now() + LEASE,
+        event_no=row.event_no,
+    )
+    now = timezone.now()
+    stored = []
+    if question is None:
+        question = Message.objects.create(
+            conversation=row,
+            seq=first,
+            turn=turn,
+            role=MessageRole.USER,
+            text=text or "",
+            client_msg_id=client_msg_id,
+            token_count=tokens,
+            event_no=row.event_no,
+            created_at=now,
+        )
+        Turn.objects.filter(pk=turn.pk).update(user_message=question)
+        stored.append(question)
+    else:
+        # The question belongs to the turn that answers it now: an open turn is never compressed.
+        Message.objects.filter(pk=question.pk).update(turn=turn)
+    reply = Message.objects.create(
+        conversation=row,
+        seq=row.next_seq - 1,
+        turn=turn,
+        role=MessageRole.ASSISTANT,
+        status=MessageStatus.STREAMING,
+        event_no=row.event_no,
+        created_at=now,
+    )
+    stored.append(reply)
+    return Accepted(
+        conversation_id=row.pk,
+        owner_id=row.owner_id,
+        turn=turn.pk,
+        message_seq=question.seq,
+        reply_seq=reply.seq,
+        reply_id=reply.pk,
+        event_no=row.event_no,
+        model=model,
+        fresh=True,
+        messages=tuple(message_view(one) for one in stored),
+        changed=changed,
+    )
+
+
+def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:
+    """The turn that this ``client_msg_id`` began, if it came before."""
+    message = row.messages.filter(client_msg_id=client_msg_id).first()
+    if message is None or message.turn_id is None:
+        return None
+    reply = (
+        row.messages.filter(turn_id=message.turn_id, role=MessageRole.ASSISTANT)
+        .order_by("seq")
+        .first()
+    )
+    if reply is None:
+        return None
+    return Accepted(
+        conversation_id=row.pk,
+        owner_id=row.owner_id,
+        turn=message.turn_id,
+        message_seq=message.seq,
+        reply_seq=reply.seq,
+        reply_id=reply.pk,
+        event_no=row.event_no,
+        model="",
+        fresh=False,
+    )
+
+
+@transaction.atomic
+def accept(
+    user_id: int,
+    code: str,
+    *,
+    text: str,
+    client_msg_id: uuid.UUID,
+    tokens: int,
+    model: str,
+    holder: str,
+    last_seen_seq: int | None = None,
+) -> Accepted | Queued:
+    """Store a message and begin its turn; while a turn is open, let it wait as the draft.
+
+    ``tokens`` are ruler tokens of the message; ``holder`` is the process that will run the turn.
+    Once this returns and its transaction is committed, the message survives anything. Raises
+    NotFound, TurnOpen when another message waits already, and MovedOn when the sender had not
+    seen the conversation's last message (``last_seen_seq``).
+    """
+    row = _locked(user_id, code)
+    repeated = _repeated(row, client_msg_id)
+    if repeated is not None:
+        return repeated
+    if row.send_when_done and row.draft_client_msg_id == client_msg_id:
+        return Queued(conversation_id=row.pk, event_no=row.event_no)
+    if last_seen_seq is not None and last_seen_seq < row.next_seq - 1:
+        raise MovedOn(fields={"last_seq": row.next_seq - 1})
+    if _open_turn(row) is not None:
+        if row.send_when_done:
+            raise TurnOpen(
+                "A message is waiting already. Edit it or remove it, or wait for the reply."
+            )
+        Conversation.objects.filter(pk=row.pk).update(
+            draft=text,
+            draft_client_msg_id=client_msg_id,
+            send_when_done=True,
+            event_no=F("event_no") + 1,
+        )
+        return Queued(conversation_id=row.pk, event_no=row.event_no + 1)
+    Conversation.objects.filter(pk=row.pk).update(draft="", draft_client_msg_id=None)
+    return _begin(
+        row, text=text, client_msg_id=client_msg_id, tokens=tokens, model=model, holder=holder
+    )
+
+
+@transaction.atomic
+def accept_queued(conversation_id: int, *, tokens: int, model: str, holder: str) -> Accepted | None:
+    """Send the draft that waits, if it still does and no turn is open."""
+    row = (
+        Conversation.objects.select_for_update()
+        .filter(pk=conversation_id, deleted_at=None, send_when_done=True)
+        .first()
+    )
+    if row is None or _open_turn(row) is not None:
+        return None
+    text, client_msg_id = row.draft, row.draft_client_msg_id
+    Conversation.objects.filter(pk=row.pk).update(
+        draft="", draft_client_msg_id=None, send_when_done=False
+    )
+    return _begin(
+        row, text=text, client_msg_id=client_msg_id, tokens=tokens, model=model, holder=holder
+    )
+
+
+def queued_text(conversation_id: int) -> str | None:
+    """The draft that waits to be sent; None when none does."""
+    return (
+        Conversation.objects.filter(pk=conversation_id, deleted_at=None, send_when_done=True)
+        .values_list("draft", flat=True)
+        .first()
+    )
+
+
+@transaction.atomic
+def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
+    """``edit`` the waiting text, or ``remove`` it from the queue, so that it is a draft again.
+
+    Raises NotFound.
+    """
+    row = _locked(user_id, code)
+    changes = {"draft": text} if action == "edit" else {"send_when_done": False}
+    if row.send_when_done:
+        Conversation.objects.filter(pk=row.pk).update(**changes, event_no=F("event_no") + 1)
+        return row.event_no + 1
+    return row.event_no
+
+
+def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
+    """Mark the live messages from ``from_seq`` on as superseded; expects the row held."""
+    rows = list(live(row.pk).filter(seq__gte=from_seq).order_by("seq"))
+    now = timezone.now()
+    for one in rows:
+        one.superseded_at, one.event_no = now, row.event_no + 1
+    Message.objects.bulk_update(rows, ["superseded_at", "event_no"])
+    return tuple(message_view(one) for one in rows)
+
+
+def _must_be_free(row: Conversation, seq: int) -> None:
+    if _open_turn(row) is not None:
+        raise TurnOpen
+    if seq <= row.compressed_through:
+        raise Summarised(fields={"seq": seq, "boundary": row.compressed_through})
+
+
+@transaction.atomic
+def regenerate(
+    user_id: int, code: str, *, model: str, holder: str, seq: int | None = None
+) -> Accepted:
+    """Answer a user message again (the last one unless ``seq`` names an answer or a question).
+
+    What followed is superseded. Raises NotFound, TurnOpen, and Summarised below the boundary.
+    """
+    row = _locked(user_id, code)
+    questions = live(row.pk).filter(role=MessageRole.USER)
+    if seq is not None:
+        questions = questions.filter(seq__lte=seq)
+    question = questions.order_by("-seq").first()
+    if question is None:
+        raise NotFound
+    _must_be_free(row, question.seq)
+    changed = _supersede(row, question.seq + 1)
+    return _begin(
+        row,
+        text=None,
+        client_msg_id=None,
+        tokens=0,
+        model=model,
+        holder=holder,
+        question=question,
+        changed=changed,
+    )
+
+
+@transaction.atomic
+def edit(
+    user_id: int, code: str, seq: int, *, text: str, tokens: int, model: str, holder: str
+) -> Accepted:
+    """Send another text in place of a user message; it and what followed are superseded.
+
+    Raises NotFound, TurnOpen, and Summarised below the boundary.
+    """
+    row = _locked(user_id, code)
+    message = live(row.pk).filter(role=MessageRole.USER, seq=seq).first()
+    if message is None:
+        raise NotFound
+    _must_be_free(row, seq)
+    changed = _supersede(row, seq)
+    return _begin(
+        row,
+        text=text,
+        client_msg_id=None,
+        tokens=tokens,
+        model=model,
+        holder=holder,
+        changed=changed,
+    )
+
+
+def request_stop(user_id: int, code: str) -> tuple[int, int]:
+    """Ask for the open turn's end; (conversation id, turn id). Raises NotFound, NothingToStop."""
+    row = owned(user_id, code)
+    turn = _open_turn(row)
+    if turn is None:
+        raise NothingToStop
+    Turn.objects.filter(pk=turn.pk, finished_at=None, stop_requested_at=None).update(
+        stop_requested_at=Now()
+    )
+    return row.pk, turn.pk
+
+
+aaccept = across(accept)
+aaccept_queued = across(accept_queued)
+aqueued_text = across(queued_text)
+achange_queue = across(change_queue)
+aregenerate = across(regenerate)
+aedit = across(edit)
+arequest_stop = across(request_stop)

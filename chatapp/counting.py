@@ -1,0 +1,24 @@
+"""Ruler tokens of whole messages, counted once at write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from compression.ports import TokenCounter
+
+# Role and separators; OpenAI's own counting recipe says 3 a message and 1 for a name.
+MESSAGE_OVERHEAD = 4
+# Above this many characters counting goes to a thread: the ruler does some 3 MB a second.
+INLINE_CHARACTERS = 4_000
+
+
+def message_tokens(
+    counter: TokenCounter, text: str, tool_calls: Sequence[Mapping[str, Any]] = ()
+) -> int:
+    """Ruler tokens of one message as it is sent: text, tool calls, overhead."""
+    tokens = counter.count(text) + MESSAGE_OVERHEAD
+    if tool_calls:
+        tokens += counter.count(json.dumps(list(tool_calls), ensure_ascii=False))
+    return tokens
