@@ -1,14 +1,22 @@
 """Settings of the tests: the product's own, with values that a deployment would have to give."""
 
+import atexit
 import os
+import shutil
+import tempfile
 
 os.environ.setdefault("SECRET_KEY", "only-for-tests-" + "x" * 50)
 os.environ.setdefault("ALLOWED_HOSTS", "localhost,127.0.0.1,testserver")
 os.environ.setdefault("ALLOWED_ORIGINS", "http://localhost:8000,http://testserver")
-os.environ.setdefault("DATABASE_URL", "sqlite:///var/tests.sqlite3")
 # A developer's own model, log and limits are not the tests'.
 for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CHAT_MODEL", "SUMMARY_MODEL", "CONTEXT_WINDOW"):
     os.environ.pop(name, None)
+if not {"DATABASE_URL", "ACTIVITY_LOG_DIR"} <= os.environ.keys():
+    # One folder a run, which its workers inherit: two runs in one checkout do not meet.
+    _folder = tempfile.mkdtemp(prefix="palimpsest-tests-")
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    os.environ.setdefault("DATABASE_URL", f"sqlite:///{_folder}/tests.sqlite3")
+    os.environ.setdefault("ACTIVITY_LOG_DIR", f"{_folder}/activity")
 
 from chatapp.settings import *  # noqa: E402, F403
 

@@ -1,0 +1,131 @@
+"""What all tests share: people, the browser, the running product, and no way out of here."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from hypothesis import HealthCheck, settings
+from playwright.async_api import Browser, BrowserContext
+
+from compression.database import close_pools
+from tests import browsers, network
+from tests.servers import RunningServer, start_server
+
+# A shared computer is slow now and then: time limits are pytest-timeout's.
+settings.register_profile(
+    "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+settings.load_profile("default")
+
+MARKERS = (
+    "storage: stores something; runs again on PostgreSQL",
+    "events: publishes through the channel layer; runs again on Redis",
+    "browser: looks at pages with Chromium",
+    "soak: must wait longer than 10 s; `make soak` only",
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the markers, before pytest-asyncio is configured."""
+    # An asynchronous fixture lives in a loop of its own scope, which is what we want; warnings
+    # are errors, and this one would end the run before it begins.
+    warnings.filterwarnings(
+        "ignore", 'The configuration option "asyncio_default', pytest.PytestDeprecationWarning
+    )
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the soak out, unless ``-m`` speaks of it or a test is named on the command line."""
+    if "soak" in config.option.markexpr or any("::" in arg for arg in config.args):
+        return
+    soak = [item for item in items if item.get_closest_marker("soak")]
+    if soak:
+        config.hook.pytest_deselected(items=soak)
+        items[:] = [item for item in items if item not in soak]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def only_this_computer() -> Iterator[None]:
+    """No test reaches a real model, nor anything else outside."""
+    network.forbid()
+    yield
+    network.allow()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Close the threads' connections before the test database goes."""
+    yield
+    close_pools()
+
+
+def _person(name: str) -> User:
+    return User.objects.create_user(name, password=f"the password of {name}")
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    """Owns what a test makes."""
+    return _person("alice")
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    """A stranger to alice's conversations."""
+    return _person("bob")
+
+
+@pytest.fixture
+def owner(db: None) -> User:
+    """The superuser of the first start."""
+    return User.objects.create_superuser("owner")
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Callable[..., RunningServer]]:
+    """``start_server`` in the test's own folder; whatever it started ends with the test."""
+    started: list[RunningServer] = []
+
+    def start(**options: object) -> RunningServer:
+        server = start_server(tmp_path, **options)  # type: ignore[arg-type]
+        started.append(server)
+        return server
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+@pytest.fixture
+def server(serve: Callable[..., RunningServer]) -> RunningServer:
+    """The product with the demo model and a SQLite file of its own."""
+    return serve()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of the system's browser. Its absence is a failure, with the command that helps."""
+    return browsers.find_chromium()
+
+
+@pytest.fixture
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """A headless Chromium."""
+    async with browsers.launched() as launched:
+        yield launched
+
+
+@pytest.fixture
+async def browser_context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """A fresh profile: no cookies, nothing stored."""
+    context = await browser.new_context()
+    yield context
+    await context.close()

@@ -1,0 +1,7 @@
+"""Settings of a server that a test starts: the product's own, static files in the tests' folder."""
+
+import os
+
+from chatapp.settings import *  # noqa: F403
+
+STATIC_ROOT = os.environ["TESTS_STATIC_ROOT"]
