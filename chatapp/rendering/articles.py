@@ -1,0 +1,118 @@
+"""A message as the screen shows it: one article, the same on a page load and in a fragment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from chatapp.rendering import markdown
+from chatapp.screen import MessageView, TurnView
+
+#: Terminal statuses that need no word below the reply.
+_QUIET = frozenset({"complete"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a turn ended, where it needs saying."""
+
+    status: str
+    sentence: str
+    error: dict[str, object] | None
+    provider_message: str
+    retry_after: float | None
+    since: str
+    can_continue: bool
+
+
+def outcome_of(turn: TurnView | None) -> Outcome | None:
+    """What is said below the last message of ``turn``; None while it is open or ended well."""
+    if turn is None or turn.open or turn.status in _QUIET:
+        return None
+    error = turn.error or {}
+    tokens = turn.usage.get("completion_tokens")
+    after = f" after {tokens:,} tokens" if tokens else ""
+    sentences = {
+        "stopped": f"Stopped{after}.",
+        "interrupted": f"Interrupted{after}: the server stopped while this was being written.",
+        "truncated": f"Cut off{after}: the reply reached the model's length limit.",
+        "filtered": "The model server's content filter ended this reply.",
+        "blocked": "Nothing was sent: this no longer fits into the model's window.",
+        "failed": "The model did not answer.",
+    }
+    fields = error.get("fields") or {}
+    return Outcome(
+        status=turn.status,
+        sentence=str(error.get("message") or sentences.get(turn.status, turn.status)),
+        error=error or None,
+        provider_message=str(fields.get("provider_message", "")),
+        retry_after=error.get("retry_after"),
+        since=turn.finished_at.isoformat() if turn.finished_at else "",
+        can_continue=bool(error.get("partial_kept") or turn.text)
+        or turn.status in {"stopped", "interrupted", "truncated"},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Article:
+    """What ``partials/article.html`` shows."""
+
+    message: MessageView
+    heading: str
+    kind: str
+    busy: bool
+    closed: SafeString
+    open: SafeString
+    thoughts: str
+    beneath: bool
+    outcome: Outcome | None
+    keep_outcome: bool
+    #: The fragment does not know how the turn ended: what the screen shows of it stays.
+
+
+def article_of(
+    message: MessageView,
+    *,
+    turn: TurnView | None = None,
+    boundary: int = 0,
+    keep_outcome: bool = False,
+) -> Article:
+    """The article of ``message``.
+
+    ``turn`` is the open turn that writes it, or the ended turn whose last message it is.
+    ``boundary`` is that of the active summary: messages up to it are shown as the older text.
+    """
+    text, thoughts = message.text, message.reasoning
+    busy = message.role == "assistant" and message.status == "streaming"
+    closed, open_html = "", ""
+    if turn is not None and turn.open and turn.seq == message.seq:
+        busy = True
+        # The turn's text is newer than the stored checkpoint.
+        text, thoughts = turn.text or text, turn.reasoning or thoughts
+    if message.role == "assistant":
+        if busy:
+            closed, open_html = markdown.StreamRenderer.split(text)
+        else:
+            closed = markdown.render(text)
+    headings = {"user": "You", "tool": f"Tool: {message.tool_name or 'result'}"}
+    return Article(
+        message=message,
+        heading=headings.get(message.role, message.model or "Assistant"),
+        kind=message.role,
+        busy=busy,
+        closed=mark_safe(closed),
+        open=mark_safe(open_html),
+        thoughts=thoughts,
+        beneath=message.seq <= boundary,
+        outcome=outcome_of(turn),
+        keep_outcome=keep_outcome,
+    )
+
+
+def render_article(article: Article, *, oob: str = "") -> SafeString:
+    """The article as HTML; ``oob`` holds the attributes of an out-of-band swap, escaped."""
+    return mark_safe(
+        render_to_string("partials/article.html", {"article": article, "oob": mark_safe(oob)})
+    )

@@ -1,0 +1,74 @@
+"""What the chat's templates need beyond Django's own tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django import template
+from django.utils.safestring import SafeString, mark_safe
+
+from chatapp.rendering import articles, figures, markdown, sources
+from chatapp.screen import ContextView, PageView
+from chatapp.text import visible
+
+register = template.Library()
+
+
+@register.filter
+def plain(text: str) -> str:
+    """Text of anyone for the eye: deceiving characters shown. Escaped by the template as usual."""
+    return visible(text or "")
+
+
+@register.filter
+def tokens(count: int | None) -> str:
+    """41234 as 41k; nothing for None."""
+    return "" if count is None else figures.short(count)
+
+
+@register.filter
+def percent(share: float) -> str:
+    """0.424 as 42 %."""
+    return f"{round(100 * share)} %"
+
+
+@register.filter
+def summary_html(text: str) -> SafeString:
+    """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
+    return mark_safe(sources.link_sources(markdown.render(text or "")))
+
+
+@register.simple_tag
+def chip(context: ContextView) -> figures.Chip:
+    """The figures of the context chip."""
+    return figures.chip(context)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feed:
+    """The articles of a page in order: those below the summary's boundary, and the others."""
+
+    beneath: SafeString
+    above: SafeString
+
+
+@register.simple_tag
+def feed(page: PageView) -> Feed:
+    """The articles of a page, without superseded messages."""
+    beneath, above = [], []
+    boundary = page.compression.boundary
+    for message in page.messages:
+        if message.superseded:
+            continue
+        turn = page.turn_of(message.seq)
+        if page.turn is not None and page.turn.seq == message.seq:
+            turn = page.turn
+        html = articles.render_article(articles.article_of(message, turn=turn, boundary=boundary))
+        (beneath if message.seq <= boundary else above).append(html)
+    return Feed(beneath=mark_safe("".join(beneath)), above=mark_safe("".join(above)))
+
+
+@register.simple_tag
+def first_seq(page: PageView) -> int:
+    """``seq`` of the oldest message of the page; 0 for none."""
+    return page.messages[0].seq if page.messages else 0
