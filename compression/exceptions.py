@@ -8,6 +8,7 @@
         ├── CompressionRunning      compression_running     409
         ├── StaleVersion            stale_version           409
         ├── StaleSource             stale_source            409
+        ├── NothingToUndo           nothing_to_undo         409
         ├── SummaryInvalid          summary_invalid         422
         ├── SummarizerError         summarizer_failed       502
         │   └── DraftRejected       draft_rejected          502
@@ -98,6 +99,14 @@ class StaleSource(CompressionError):
     default_message = (
         "This version cannot come back: a message that it stands for was changed or removed."
     )
+
+
+class NothingToUndo(CompressionError):
+    """There is no version to walk to, back or forth."""
+
+    code = "nothing_to_undo"
+    status = 409
+    default_message = "There is nothing to undo."
 
 
 class SummaryInvalid(CompressionError):

@@ -9,7 +9,6 @@ from django.db import models
 
 from compression.types import SummaryStatus, Trigger
 
-
 Change = Literal["claim", "promote", "release", "apply", "restore", "edit", "clear"]
 """What a stored change of compression is. The last four write a new version."""
 

@@ -1,0 +1,135 @@
+"""Every query and write of compression: the only room of this app that touches the ORM.
+
+Each function is synchronous and one whole unit of work in its own transaction; its twin with an
+``a`` prefix is the same, to be awaited. A twin's unit runs to its end even if its awaiter is
+cancelled.
+"""
+
+from __future__ import annotations
+
+from compression.database import across
+from compression.store.drafts import (
+    Breaker,
+    apply,
+    apply_ready,
+    breaker,
+    discard_ready,
+    read,
+    read_ready,
+    ready,
+    record_attempt,
+    save_ready,
+)
+from compression.store.fingerprints import fingerprint, fingerprint_matches
+from compression.store.leases import (
+    CompressionState,
+    cancel,
+    claim,
+    compression_state,
+    lease_trigger,
+    promote,
+    read_state,
+    release,
+    renew,
+)
+from compression.store.rows import Base, FitDraft, Version, read_base, read_version
+from compression.store.versions import (
+    carry_over,
+    clear,
+    copy_versions,
+    edit,
+    redo,
+    restore,
+    stale,
+    undo,
+    undone,
+    versions,
+)
+
+aapply = across(apply)
+aapply_ready = across(apply_ready)
+abreaker = across(breaker)
+acancel = across(cancel)
+aclaim = across(claim)
+aclear = across(clear)
+adiscard_ready = across(discard_ready)
+aedit = across(edit)
+alease_trigger = across(lease_trigger)
+apromote = across(promote)
+aread = across(read)
+aread_base = across(read_base)
+aread_ready = across(read_ready)
+aread_state = across(read_state)
+aready = across(ready)
+arecord_attempt = across(record_attempt)
+aredo = across(redo)
+arelease = across(release)
+arenew = across(renew)
+arestore = across(restore)
+asave_ready = across(save_ready)
+aundo = across(undo)
+aundone = across(undone)
+aversions = across(versions)
+
+__all__ = [
+    "Base",
+    "Breaker",
+    "CompressionState",
+    "FitDraft",
+    "Version",
+    "aapply",
+    "aapply_ready",
+    "abreaker",
+    "acancel",
+    "aclaim",
+    "aclear",
+    "adiscard_ready",
+    "aedit",
+    "alease_trigger",
+    "apply",
+    "apply_ready",
+    "apromote",
+    "aread",
+    "aread_base",
+    "aread_ready",
+    "aread_state",
+    "aready",
+    "arecord_attempt",
+    "aredo",
+    "arelease",
+    "arenew",
+    "arestore",
+    "asave_ready",
+    "aundo",
+    "aundone",
+    "aversions",
+    "breaker",
+    "cancel",
+    "carry_over",
+    "claim",
+    "clear",
+    "compression_state",
+    "copy_versions",
+    "discard_ready",
+    "edit",
+    "fingerprint",
+    "fingerprint_matches",
+    "lease_trigger",
+    "promote",
+    "read",
+    "read_base",
+    "read_ready",
+    "read_state",
+    "read_version",
+    "ready",
+    "record_attempt",
+    "redo",
+    "release",
+    "renew",
+    "restore",
+    "save_ready",
+    "stale",
+    "undo",
+    "undone",
+    "versions",
+]

@@ -1,0 +1,136 @@
+"""Who may compress a conversation now: claims that expire by the database's clock.
+
+Each function is one UPDATE or one SELECT, and its own unit of work.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from compression import conf
+from compression.models import CompressibleConversation
+from compression.store.rows import RELEASED, conversations, free, writable
+from compression.types import Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionState:
+    """What a screen shows of a run, derived from the lease each time, never remembered."""
+
+    running: bool = False
+    trigger: Trigger | None = None
+    locks_input: bool = False
+    #: The page's courtesy: a send is accepted all the same.
+    started_at: datetime | None = None
+
+
+def claim(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> str | None:
+    """Take the lease. The token, or None when another run holds it or the row is gone."""
+    token = secrets.token_hex(16)
+    claimed = (
+        writable(conversation_id)
+        .filter(free())
+        .update(
+            compression_token=token,
+            compression_lease_expires_at=_expiry(),
+            compression_started_at=Now(),
+            compression_trigger=trigger.value,
+            compression_locks_input=locks_input,
+            **conf.conversation_model().compression_changes("claim"),
+        )
+    )
+    return token if claimed else None
+
+
+def renew(conversation_id: int, token: str) -> bool:
+    """Hold the lease for another ``LEASE_SECONDS``. False: it is lost, stop the work."""
+    return bool(
+        writable(conversation_id)
+        .filter(compression_token=token)
+        .update(compression_lease_expires_at=_expiry())
+    )
+
+
+def promote(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> bool:
+    """Make a living background run the one that the conversation waits for.
+
+    The run itself, in whichever process, sees at its end that its trigger changed, and applies
+    its draft instead of putting it aside. False when no background run lives.
+    """
+    return bool(
+        writable(conversation_id)
+        .filter(compression_trigger=Trigger.BACKGROUND.value)
+        .exclude(free())
+        .update(
+            compression_trigger=trigger.value,
+            compression_locks_input=locks_input,
+            **conf.conversation_model().compression_changes("promote"),
+        )
+    )
+
+
+def lease_trigger(conversation_id: int, token: str) -> Trigger | None:
+    """What the run with this token works for now; None when the lease is lost."""
+    trigger = (
+        conversations(conversation_id)
+        .filter(compression_token=token)
+        .values_list("compression_trigger", flat=True)
+        .first()
+    )
+    return Trigger(trigger) if trigger else None
+
+
+def release(conversation_id: int, token: str) -> bool:
+    """Give the lease back, if it is still this run's."""
+    return bool(_release(Q(compression_token=token), conversation_id))
+
+
+def cancel(conversation_id: int) -> bool:
+    """Take the lease from whoever holds it; that run stops at its next renewal."""
+    return bool(_release(~Q(compression_token=""), conversation_id))
+
+
+def compression_state(conversation: CompressibleConversation) -> CompressionState:
+    """What runs for this row as it was read; asks the database's clock only if a token is set."""
+    token = conversation.compression_token
+    if not token:
+        return CompressionState()
+    alive = conversations(conversation.pk).filter(compression_token=token).exclude(free()).exists()
+    if not alive:
+        return CompressionState()
+    return CompressionState(
+        running=True,
+        trigger=Trigger(conversation.compression_trigger),
+        locks_input=conversation.compression_locks_input,
+        started_at=conversation.compression_started_at,
+    )
+
+
+def read_state(conversation_id: int) -> CompressionState:
+    """What runs now; not running when the conversation does not exist."""
+    row = conversations(conversation_id).exclude(free()).first()
+    if row is None:
+        return CompressionState()
+    return CompressionState(
+        running=True,
+        trigger=Trigger(row.compression_trigger),
+        locks_input=row.compression_locks_input,
+        started_at=row.compression_started_at,
+    )
+
+
+def _expiry() -> object:
+    return Now() + timedelta(seconds=conf.settings().lease_seconds)
+
+
+def _release(held: Q, conversation_id: int) -> int:
+    return (
+        conversations(conversation_id)
+        .filter(held)
+        .update(**RELEASED, **conf.conversation_model().compression_changes("release"))
+    )

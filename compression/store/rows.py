@@ -1,0 +1,254 @@
+"""The values that go into and come out of the store, and the querysets behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from compression import conf
+from compression.exceptions import StaleVersion
+from compression.ledger import from_json, to_json
+from compression.models import AbstractSummary, CompressibleConversation
+from compression.types import Ledger, SummaryStatus, Trigger
+
+RELEASED: Mapping[str, Any] = {
+    "compression_token": "",
+    "compression_lease_expires_at": None,
+    "compression_started_at": None,
+    "compression_trigger": "",
+    "compression_locks_input": False,
+}
+"""The lease's fields when nobody holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What a conversation's summary is now, all of one commit."""
+
+    conversation_id: int
+    text: str = ""
+    #: The active summary as Markdown; empty for none.
+    ledger: Ledger = field(default_factory=Ledger)
+    boundary: int = 0
+    #: ``seq`` of the last message that the summary stands for.
+    version: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitDraft:
+    """A draft that was judged fit, with its measures, ready to be stored."""
+
+    trigger: Trigger
+    text: str
+    ledger: Ledger
+    first_seq: int
+    through_seq: int
+    #: The new boundary.
+    message_count: int
+    fingerprint: str
+    #: Of the span's items, see :func:`compression.store.fingerprint`.
+    source_tokens: int
+    summary_tokens: int
+    #: Both ruler tokens.
+    usage_before: float | None = None
+    usage_after: float | None = None
+    #: Shares of the budget.
+    model: str = ""
+    prompt_version: str = ""
+    cost: float | None = None
+    #: US dollars.
+    duration: float | None = None
+    #: Seconds.
+    degraded: bool = False
+    audit: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A stored summary row. Rows that never became a version have ``version`` 0."""
+
+    id: int
+    version: int
+    parent: int
+    restored_from: int | None
+    status: SummaryStatus
+    trigger: Trigger
+    reason: str
+    text: str
+    ledger: Ledger
+    first_seq: int
+    through_seq: int
+    message_count: int
+    source_fingerprint: str
+    source_tokens: int
+    summary_tokens: int
+    usage_before: float | None
+    usage_after: float | None
+    model: str
+    prompt_version: str
+    cost: Decimal | None
+    duration: float | None
+    degraded: bool
+    audit: Mapping[str, Any]
+    author_id: int | None
+    created_at: datetime
+
+    @property
+    def stands_for(self) -> int:
+        """The version whose content this is: itself, or what it restored."""
+        return self.version if self.restored_from is None else self.restored_from
+
+
+def conversations(conversation_id: int) -> QuerySet[CompressibleConversation]:
+    """The one conversation, whether or not the machine may write to it."""
+    return conf.conversation_model()._default_manager.filter(pk=conversation_id)
+
+
+def writable(conversation_id: int) -> QuerySet[CompressibleConversation]:
+    """The one conversation if the machine may write to it."""
+    return conversations(conversation_id).filter(conf.conversation_model().compressible())
+
+
+def summaries(conversation_id: int) -> QuerySet[AbstractSummary]:
+    """All stored rows of one conversation."""
+    of_conversation: dict[str, Any] = {"conversation_id": conversation_id}
+    return conf.summary_model()._default_manager.filter(**of_conversation)
+
+
+def free() -> Q:
+    """Nobody holds a lease that has not expired, by the database's clock."""
+    # A token without an expiry, from whatever repair or restore, must not lock for ever.
+    return (
+        Q(compression_token="")
+        | Q(compression_lease_expires_at__isnull=True)
+        | Q(compression_lease_expires_at__lt=Now())
+    )
+
+
+def to_version(row: AbstractSummary) -> Version:
+    """The row as a value."""
+    copied = [
+        "version",
+        "parent",
+        "restored_from",
+        "reason",
+        "text",
+        "first_seq",
+        "through_seq",
+        "message_count",
+        "source_fingerprint",
+        "source_tokens",
+        "summary_tokens",
+        "usage_before",
+        "usage_after",
+        "model",
+        "prompt_version",
+        "cost",
+        "duration",
+        "degraded",
+        "audit",
+        "author_id",
+        "created_at",
+    ]
+    return Version(
+        id=row.pk,
+        status=SummaryStatus(row.status),
+        trigger=Trigger(row.trigger),
+        ledger=from_json(row.ledger, row.narrative),
+        **{name: getattr(row, name) for name in copied},
+    )
+
+
+def read_version(conversation_id: int, version: int) -> Version:
+    """One version. Raises StaleVersion when there is none of that number."""
+    row = summaries(conversation_id).filter(version=version).first() if version > 0 else None
+    if row is None:
+        raise StaleVersion(f"There is no version {version} of this summary.")
+    return to_version(row)
+
+
+def read_base(conversation_id: int) -> Base:
+    """The summary, its ledger, boundary and version: one row, then that version's immutable row.
+
+    Call it in a transaction with whatever depends on it. Raises StaleVersion when the
+    conversation does not exist.
+    """
+    row = (
+        conversations(conversation_id)
+        .values_list("compressed_context", "compressed_through", "compression_version")
+        .first()
+    )
+    if row is None:
+        raise StaleVersion("This conversation does not exist any more.")
+    text, boundary, version = row
+    ledger = read_version(conversation_id, version).ledger if version else Ledger()
+    return Base(
+        conversation_id=conversation_id,
+        text=text,
+        ledger=ledger,
+        boundary=boundary,
+        version=version,
+    )
+
+
+def clean(value: Any) -> Any:
+    """The same text, list or mapping as both databases can store it.
+
+    PostgreSQL stores neither NUL nor lone surrogates; a model may write either.
+    """
+    if isinstance(value, str):
+        return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {clean(key): clean(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(item) for item in value]
+    return value
+
+
+def insert(conversation_id: int, *, status: SummaryStatus, parent: int, **values: Any) -> int:
+    """Insert one row; returns its id. ``ledger`` is a :class:`Ledger`, the rest are fields."""
+    ledger: Ledger = values.pop("ledger", Ledger())
+    entries, narrative = to_json(ledger)
+    cost = values.pop("cost", None)
+    # The foreign key is the host's, so the abstract model cannot name it.
+    of_conversation: dict[str, Any] = {"conversation_id": conversation_id}
+    row = conf.summary_model()(
+        **of_conversation,
+        status=status.value,
+        parent=parent,
+        ledger=clean(entries),
+        narrative=clean(narrative),
+        cost=None if cost is None else Decimal(str(round(cost, 6))),
+        **clean(values),
+    )
+    row.save(force_insert=True)
+    return int(row.pk)
+
+
+def draft_values(draft: FitDraft) -> dict[str, Any]:
+    """The fields of a row for this draft."""
+    return {
+        "trigger": draft.trigger.value,
+        "text": draft.text,
+        "ledger": draft.ledger,
+        "first_seq": draft.first_seq,
+        "through_seq": draft.through_seq,
+        "message_count": draft.message_count,
+        "source_fingerprint": draft.fingerprint,
+        "source_tokens": draft.source_tokens,
+        "summary_tokens": draft.summary_tokens,
+        "usage_before": draft.usage_before,
+        "usage_after": draft.usage_after,
+        "model": draft.model[:200],
+        "prompt_version": draft.prompt_version[:64],
+        "cost": draft.cost,
+        "duration": draft.duration,
+        "degraded": draft.degraded,
+        "audit": dict(draft.audit),
+    }

@@ -1,0 +1,272 @@
+"""What a person does to a summary: undo, redo, restore, edit, clear. Each is one transaction.
+
+Every change writes version n+1 with one conditional UPDATE. A version may be restored only while
+every message that it stands for is still what it was (I14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from compression import conf
+from compression.exceptions import (
+    NothingToCompress,
+    NothingToUndo,
+    StaleSource,
+    StaleVersion,
+)
+from compression.models import Change
+from compression.ports import Transcript
+from compression.store.drafts import retire
+from compression.store.fingerprints import fingerprint, fingerprint_matches
+from compression.store.rows import (
+    Base,
+    Version,
+    clean,
+    conversations,
+    insert,
+    read_base,
+    read_version,
+    summaries,
+    to_version,
+)
+from compression.types import Ledger, SummaryStatus, Trigger
+
+
+def versions(conversation_id: int, *, attempts: bool = False) -> tuple[Version, ...]:
+    """All versions, newest first; with ``attempts`` also what never became one."""
+    rows = summaries(conversation_id).order_by("-pk")
+    if not attempts:
+        rows = rows.filter(version__gt=0)
+    return tuple(to_version(row) for row in rows)
+
+
+def restore(
+    conversation_id: int, version: int, *, author_id: int | None, transcript: Transcript
+) -> int:
+    """Make an older version's content the active one; 0 means no summary. The new version.
+
+    Raises StaleVersion when there is no such version, or the summary changed meanwhile, and
+    StaleSource when a message under it was superseded or removed.
+    """
+    with transaction.atomic():
+        return _restore(read_base(conversation_id), version, author_id, transcript)
+
+
+def undo(conversation_id: int, *, author_id: int | None, transcript: Transcript) -> int:
+    """Restore what the active version was made on. Raises NothingToUndo, else as restore()."""
+    with transaction.atomic():
+        base = read_base(conversation_id)
+        if not base.version:
+            raise NothingToUndo
+        active = read_version(conversation_id, base.version)
+        if active.stands_for == 0:
+            raise NothingToUndo
+        return _restore(base, active.parent, author_id, transcript)
+
+
+def redo(conversation_id: int, *, author_id: int | None, transcript: Transcript) -> int:
+    """Restore what the last undo took away. Raises NothingToUndo, else as restore()."""
+    with transaction.atomic():
+        base = read_base(conversation_id)
+        following = _following(base)
+        if following is None:
+            raise NothingToUndo("There is nothing to redo.")
+        return _restore(base, following, author_id, transcript)
+
+
+def undone(conversation_id: int) -> bool:
+    """Whether a later version was undone; the automatic trigger then waits until 0.95."""
+    return _following(read_base(conversation_id)) is not None
+
+
+def edit(
+    base: Base, text: str, ledger: Ledger, *, author_id: int | None, summary_tokens: int
+) -> int:
+    """Put a person's text in place of version ``base.version``. The new version.
+
+    Raises StaleVersion with both texts when the summary changed meanwhile.
+    """
+    with transaction.atomic():
+        values: dict[str, Any] = {"summary_tokens": summary_tokens}
+        if base.version:
+            values = _content(read_version(base.conversation_id, base.version)) | values
+        values |= {"text": clean(text), "ledger": ledger, "degraded": False}
+        return _write(base, "edit", Trigger.EDIT, author_id, base.boundary, values)
+
+
+def clear(
+    conversation_id: int,
+    *,
+    author_id: int | None,
+    transcript: Transcript,
+    through_seq: int | None = None,
+) -> int:
+    """Move the boundary behind the last ended turn, or to ``through_seq``, with no summary.
+
+    Raises NothingToCompress when that is where it is already, and StaleVersion.
+    """
+    with transaction.atomic():
+        base = read_base(conversation_id)
+        items = transcript.items(conversation_id, after_seq=base.boundary, through_seq=through_seq)
+        first_open = next((item.seq for item in items if item.open), None)
+        cleared = [item for item in items if first_open is None or item.seq < first_open]
+        if not cleared and not base.text:
+            raise NothingToCompress("There is nothing to clear: no message lies behind the last.")
+        boundary = cleared[-1].seq if cleared else base.boundary
+        values = {
+            "first_seq": base.boundary + 1,
+            "through_seq": boundary,
+            "message_count": len(cleared),
+            "source_fingerprint": fingerprint(cleared),
+            "source_tokens": sum(item.tokens for item in cleared),
+        }
+        return _write(base, "clear", Trigger.CLEAR, author_id, boundary, values)
+
+
+def stale(base: Base, text: str) -> StaleVersion:
+    """The conflict with both texts, for the screen to show side by side."""
+    return StaleVersion(
+        fields={"yours": text, "current": base.text, "version": base.version},
+    )
+
+
+def _restore(base: Base, version: int, author_id: int | None, transcript: Transcript) -> int:
+    values: dict[str, Any] = {"restored_from": 0, "parent": 0}
+    boundary = 0
+    if version:
+        target = read_version(base.conversation_id, version)
+        if not fingerprint_matches(base.conversation_id, target, transcript):
+            raise StaleSource(
+                fields={"version": version, "yours": target.text, "current": base.text}
+            )
+        values = _content(target)
+        values |= {"restored_from": target.stands_for, "parent": target.parent}
+        boundary = target.through_seq
+    return _write(base, "restore", Trigger.RESTORE, author_id, boundary, values)
+
+
+def _following(base: Base) -> int | None:
+    """The newest version made on the content that was restored; None after anything but a restore.
+
+    What was made on a restored copy was made on what that copy stands for.
+    """
+    if not base.version:
+        return None
+    rows = summaries(base.conversation_id).filter(version__gt=0).order_by("version")
+    made = list(rows.values_list("version", "parent", "restored_from"))
+    stands_for = {number: number if old is None else old for number, _, old in made}
+    stands_for[0] = 0
+    if stands_for[base.version] == base.version:
+        return None
+    shown = stands_for[base.version]
+    children = [
+        number for number, parent, old in made if old is None and stands_for.get(parent) == shown
+    ]
+    return children[-1] if children else None
+
+
+def _content(version: Version) -> dict[str, Any]:
+    """The fields that say what a version's text is and what it stands for."""
+    copied = [
+        "text",
+        "ledger",
+        "first_seq",
+        "through_seq",
+        "message_count",
+        "source_fingerprint",
+        "source_tokens",
+        "summary_tokens",
+        "model",
+        "prompt_version",
+        "degraded",
+        "audit",
+    ]
+    return {name: getattr(version, name) for name in copied}
+
+
+def _write(
+    base: Base,
+    change: Change,
+    trigger: Trigger,
+    author_id: int | None,
+    boundary: int,
+    values: dict[str, Any],
+) -> int:
+    """Write version n+1. No lease is needed: a machine's draft that comes later finds n gone."""
+    version = base.version + 1
+    changed = (
+        conversations(base.conversation_id)
+        .filter(compression_version=base.version)
+        .update(
+            compressed_context=values.get("text", ""),
+            compressed_at=Now(),
+            compressed_through=boundary,
+            compression_version=version,
+            **conf.conversation_model().compression_changes(change),
+        )
+    )
+    if not changed:
+        raise stale(read_base(base.conversation_id), values.get("text", ""))
+    retire(base.conversation_id)
+    insert(
+        base.conversation_id,
+        status=SummaryStatus.ACTIVE,
+        parent=values.pop("parent", base.version),
+        version=version,
+        trigger=trigger.value,
+        author_id=author_id,
+        **values,
+    )
+    return version
+
+
+def copy_versions(source_id: int, target_id: int, *, through_seq: int) -> int:
+    """Give a branch the versions whose span lies within its messages; the active version's number.
+
+    The target has no version yet and holds messages 1 to ``through_seq`` under their own seqs.
+    """
+    with transaction.atomic():
+        rows = summaries(source_id).filter(version__gt=0, through_seq__lte=through_seq)
+        kept = [to_version(row) for row in rows.order_by("version")]
+        if not kept:
+            return 0
+        for version in kept:
+            insert(
+                target_id,
+                status=SummaryStatus.SUPERSEDED,
+                parent=version.parent,
+                version=version.version,
+                trigger=version.trigger.value,
+                restored_from=version.restored_from,
+                author_id=version.author_id,
+                **_content(version),
+            )
+        newest = kept[-1]
+        summaries(target_id).filter(version=newest.version).update(
+            status=SummaryStatus.ACTIVE.value
+        )
+        _start_with(target_id, newest.text, newest.through_seq, newest.version)
+        return newest.version
+
+
+def carry_over(target_id: int, base: Base, *, summary_tokens: int, author_id: int | None) -> int:
+    """Give a conversation that continues another its summary as version 1, with boundary 0."""
+    with transaction.atomic():
+        started = replace(base, conversation_id=target_id, boundary=0, version=0)
+        values = {"text": base.text, "ledger": base.ledger, "summary_tokens": summary_tokens}
+        return _write(started, "restore", Trigger.RESTORE, author_id, 0, values)
+
+
+def _start_with(conversation_id: int, text: str, boundary: int, version: int) -> None:
+    conversations(conversation_id).update(
+        compressed_context=text,
+        compressed_at=Now(),
+        compressed_through=boundary,
+        compression_version=version,
+        **conf.conversation_model().compression_changes("restore"),
+    )
