@@ -100,8 +100,12 @@ class LLMError(UserFacingError):
 
 
 class ServerUnreachable(LLMError):
-    """No connection, or it was closed before any answer."""
+    """No connection, or it was closed before any answer.
 
+    ``passing`` is true when the same request may well succeed a moment later.
+    """
+
+    passing: bool = False
     code = "llm_unreachable"
     retryable = True
     default_message = (

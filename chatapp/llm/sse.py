@@ -59,6 +59,7 @@ class StreamDecoder:
         self.usage: TokenUsage | None = None
         self.model = ""
         self._max_event_bytes = max_event_bytes
+        self._max_characters = max_reply_characters
         self._characters_left = max_reply_characters
         self._out: list[Chunk] = []
         self._line = bytearray()
@@ -73,6 +74,11 @@ class StreamDecoder:
         self._refused = False
         self._said = False
         self._tools = ToolCallAssembler()
+
+    @property
+    def characters(self) -> int:
+        """How many characters of text, reasoning and tool arguments have come so far."""
+        return self._max_characters - self._characters_left
 
     def feed(self, data: bytes) -> Iterator[Chunk]:
         """The chunks that these bytes complete; neighbours of one kind come as one.

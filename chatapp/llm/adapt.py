@@ -1,0 +1,107 @@
+"""A request as one server wants it: what it does not know is left out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from chatapp.llm.client import ChatRequest
+from chatapp.llm.errors import LLMError
+
+Learned = bool | int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptation:
+    """What is known of one model at one server. Names are those of the model's profile."""
+
+    supports_usage: bool = True
+    supports_json_schema: bool = True
+    supports_system_role: bool = True
+    supports_tools: bool = True
+    knows_max_tokens: bool = True
+    #: False: the limit is called ``max_completion_tokens`` there. Not kept in the profile.
+
+    def apply(self, request: ChatRequest) -> dict[str, Any]:
+        """The JSON body of the request."""
+        messages = list(request.messages)
+        if not self.supports_system_role:
+            messages = without_system_role(messages)
+        body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
+        if request.include_usage and self.supports_usage:
+            body["stream_options"] = {"include_usage": True}
+        if request.tools and self.supports_tools:
+            body["tools"] = list(request.tools)
+        if request.response_format is not None and self.supports_json_schema:
+            body["response_format"] = request.response_format
+        if request.max_tokens is not None:
+            name = "max_tokens" if self.knows_max_tokens else "max_completion_tokens"
+            body[name] = request.max_tokens
+        return body
+
+    def lessons(self, before: Adaptation) -> list[tuple[str, bool]]:
+        """(field of the profile, value) for what is known now and was not before."""
+        return [
+            (field.name, getattr(self, field.name))
+            for field in fields(self)
+            if field.name.startswith("supports_")
+            and getattr(self, field.name) != getattr(before, field.name)
+        ]
+
+
+_SIGNS = {
+    "supports_usage": ("stream_options", "include_usage"),
+    "supports_json_schema": ("response_format", "json_schema", "structured output", "guided"),
+    "knows_max_tokens": ("max_completion_tokens",),
+    "supports_tools": (
+        "support tools",
+        "support tool",
+        "support function",
+        "tool choice requires",
+        "tool use is not",
+        "tools is not supported",
+        "tools are not supported",
+    ),
+    "supports_system_role": (
+        "'system'",
+        '"system"',
+        "system role",
+        "role system",
+        "system message",
+        "developer instruction",
+    ),
+}
+
+
+def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adaptation | None:
+    """What to leave out next, judged by a server's refusal; None when it is nothing of these.
+
+    Nothing is left out twice, so a request is adapted four times at most.
+    """
+    said = f"{error.parameter} {error.provider_message}".lower()
+    sent = {
+        "supports_usage": request.include_usage,
+        "supports_json_schema": request.response_format is not None,
+        "knows_max_tokens": request.max_tokens is not None,
+        "supports_tools": bool(request.tools),
+        "supports_system_role": any(m.get("role") == "system" for m in request.messages),
+    }
+    for name, signs in _SIGNS.items():
+        if sent[name] and getattr(known, name) and any(sign in said for sign in signs):
+            return replace(known, **{name: False})
+    return None
+
+
+def without_system_role(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The same messages with the text of the system messages heading the first user message."""
+    texts = [str(m.get("content") or "") for m in messages if m.get("role") == "system"]
+    others = [m for m in messages if m.get("role") != "system"]
+    head = "\n\n".join(text for text in texts if text)
+    first = next((i for i, m in enumerate(others) if m.get("role") == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": head}, *others] if head else others
+    if head:
+        content = f"{head}\n\n{others[first].get('content') or ''}"
+        others[first] = {**others[first], "content": content}
+    return others

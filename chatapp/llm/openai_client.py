@@ -1,0 +1,304 @@
+"""Any OpenAI-compatible server, by HTTP.
+
+The SDK gives configuration, authentication, routes and the connection pool; the bytes of a reply
+go to our own decoder. Retries are ours too, since the SDK waits up to two minutes on
+``Retry-After`` without a word, and redirects are not followed, since they would take the
+conversation elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx2
+import stamina
+from openai import AsyncOpenAI, Omit
+
+from chatapp.llm.adapt import Adaptation, Learned, objection
+from chatapp.llm.classify import MAX_BODY, from_response
+from chatapp.llm.client import ChatRequest, Chunk, ModelInfo, OnTokens, WholeReply, collect
+from chatapp.llm.errors import (
+    ContextOverflow,
+    LLMError,
+    MalformedReply,
+    RateLimitedByServer,
+    RequestRefused,
+    ServerFault,
+    ServerTimeout,
+    ServerUnreachable,
+    clean_words,
+)
+from chatapp.llm.limits import Clock, Limits
+from chatapp.llm.listing import read_models
+from chatapp.llm.sse import MAX_EVENT_BYTES, StreamDecoder
+from chatapp.llm.transport import opening_error, reading_error
+
+OnLearned = Callable[[str, str, Learned], Awaitable[None]]
+# (model, field of its profile, value): supports_usage, supports_json_schema,
+# supports_system_role, supports_tools, window.
+
+MAX_MODELS_BODY = 16 * 1024 * 1024
+# Bytes; the longest known list has about 1 MB.
+POOL = httpx2.Limits(max_connections=1000, max_keepalive_connections=256, keepalive_expiry=30.0)
+# 200 parallel streams and some room; expiry in seconds.
+DRAIN_SECONDS = 0.2
+DRAIN_BYTES = 64 * 1024
+# After [DONE], for the end of the body, so that the connection can be used again.
+QUICK_RETRIES = frozenset({502, 503})
+
+
+class OpenAIClient:
+    """An :class:`chatapp.llm.client.LLMClient` for one server.
+
+    ``base_url`` as in the SDK, usually ending in ``/v1``; credentials in it are sent as Basic
+    authentication and appear nowhere else. An empty ``api_key`` sends none. ``on_learned`` is
+    awaited when a server turns out to know more or less than was thought; it must not raise.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str = "",
+        limits: Limits | None = None,
+        on_learned: OnLearned | None = None,
+    ) -> None:
+        self._limits = limits or Limits()
+        self._on_learned = on_learned
+        self._adaptations: dict[str, Adaptation] = {}
+        address, credentials = split_credentials(base_url)
+        self._has_key = bool(api_key) or credentials is not None
+        self._secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
+        timeout = httpx2.Timeout(None, connect=self._limits.connect, pool=self._limits.connect)
+        self._http = httpx2.AsyncClient(
+            auth=httpx2.BasicAuth(*credentials) if credentials else None,
+            timeout=timeout,
+            limits=POOL,
+            follow_redirects=False,
+            event_hooks={"response": [self._refuse_errors]},
+        )
+        headers: dict[str, Any] = {"Accept-Encoding": "identity"}
+        if not api_key:
+            headers["Authorization"] = Omit()
+        self._sdk = AsyncOpenAI(
+            base_url=address,
+            api_key=api_key or "none",
+            max_retries=0,
+            timeout=timeout,
+            http_client=self._http,
+            default_headers=headers,
+        )
+
+    @asynccontextmanager
+    async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
+        """See :meth:`chatapp.llm.client.LLMClient.stream`."""
+        clock = Clock(self._limits)
+        async with AsyncExitStack() as stack:
+            response = await self._open(request, clock, stack)
+            async with aclosing(self._chunks(response, clock)) as chunks:
+                yield chunks
+
+    async def complete(self, request: ChatRequest, on_tokens: OnTokens | None = None) -> WholeReply:
+        """See :meth:`chatapp.llm.client.LLMClient.complete`."""
+        return await collect(self.stream(request), on_tokens)
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """What the server lists under ``/models``."""
+        clock = Clock(self._limits)
+        async with AsyncExitStack() as stack:
+            opening = self._sdk.models.with_streaming_response.list()
+            try:
+                opened = await clock.within(stack.enter_async_context(opening))
+            except Exception as error:
+                raise opening_error(error, self._limits) from None
+            body = await self._bounded_body(opened.http_response, clock, MAX_MODELS_BODY)
+        return await asyncio.to_thread(read_models, body)
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        await self._http.aclose()
+
+    async def _open(
+        self, request: ChatRequest, clock: Clock, stack: AsyncExitStack
+    ) -> httpx2.Response:
+        """The response whose body is the reply, opened on ``stack``.
+
+        What the server refuses to know is left out, each thing once.
+        """
+        known = adaptation = self._adaptations.get(request.model, Adaptation())
+        while True:
+            try:
+                response = await self._ask_patiently(adaptation.apply(request), clock, stack)
+                break
+            except (RequestRefused, ServerFault) as error:
+                # Templates that know no system role make llama.cpp answer 500.
+                changed = objection(error, request, adaptation)
+                if changed is None:
+                    raise
+                adaptation = changed
+            except ContextOverflow as error:
+                if window := error.fields.get("window"):
+                    await self._tell(request.model, "window", window)
+                raise
+        if adaptation != known:
+            self._adaptations[request.model] = adaptation
+            for field, value in adaptation.lessons(known):
+                await self._tell(request.model, field, value)
+        return response
+
+    async def _tell(self, model: str, field: str, value: Learned) -> None:
+        if self._on_learned is not None:
+            await self._on_learned(model, field, value)
+
+    async def _ask_patiently(
+        self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
+    ) -> httpx2.Response:
+        """Ask, and a few times again while the server is busy or away for a moment."""
+        limits = self._limits
+
+        def is_worth_a_retry(error: Exception) -> bool | float:
+            if isinstance(error, RateLimitedByServer):
+                wait = limits.retry_wait if error.retry_after is None else error.retry_after
+                return max(wait, 0.01) if wait < clock.retry_budget_left else False
+            if isinstance(error, ServerFault):
+                return error.http_status in QUICK_RETRIES
+            return isinstance(error, ServerUnreachable) and error.passing
+
+        async for attempt in stamina.retry_context(
+            on=is_worth_a_retry,
+            attempts=limits.attempts,
+            timeout=limits.retry_budget,
+            wait_initial=limits.retry_wait,
+            wait_max=limits.retry_wait * 4,
+            wait_jitter=limits.retry_wait,
+        ):
+            with attempt:
+                return await self._ask(body, clock, stack)
+        raise ServerUnreachable
+
+    async def _ask(
+        self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
+    ) -> httpx2.Response:
+        clock.asking()
+        opening = self._sdk.chat.completions.with_streaming_response.create(**body)
+        try:
+            opened = await clock.within(stack.enter_async_context(opening))
+        except Exception as error:
+            # The SDK lets ValueError and its kin through, and their texts may hold the key.
+            raise opening_error(error, self._limits) from None
+        response: httpx2.Response = opened.http_response
+        return response
+
+    async def _refuse_errors(self, response: httpx2.Response) -> None:
+        """Turn every answer but success into our error, before the SDK reads it without bound."""
+        if response.is_success:
+            return
+        parts: list[bytes] = []
+        size = 0
+        async with aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                parts.append(piece)
+                size += len(piece)
+                if size >= MAX_BODY:
+                    break
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        body = b"".join(parts)
+        error = from_response(response.status_code, headers, body, has_key=self._has_key)
+        raise self._without_secrets(error)
+
+    def _without_secrets(self, error: LLMError) -> LLMError:
+        if error.provider_message:
+            words = clean_words(error.provider_message, secrets=self._secrets)
+            error.fields["provider_message"] = words
+        return error
+
+    async def _chunks(self, response: httpx2.Response, clock: Clock) -> AsyncGenerator[Chunk, None]:
+        decoder = StreamDecoder(max_reply_characters=self._limits.max_reply_characters)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        try:
+            if kind in {"text/html", "application/xhtml+xml"}:
+                raise MalformedReply
+            if kind == "application/json":
+                body = await self._bounded_body(response, clock, MAX_EVENT_BYTES)
+                for chunk in (*decoder.feed_whole(body), *decoder.end()):
+                    yield chunk
+                return
+            async with aclosing(response.aiter_bytes()) as pieces:
+                async with aclosing(_streamed(pieces, clock, decoder)) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
+                for chunk in decoder.end():
+                    yield chunk
+                if decoder.done:
+                    await _drain(pieces)
+        except LLMError as error:
+            raise self._without_secrets(error) from None
+
+    async def _bounded_body(self, response: httpx2.Response, clock: Clock, at_most: int) -> bytes:
+        """The whole body. Raises MalformedReply when it is longer than ``at_most`` bytes."""
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with aclosing(response.aiter_bytes()) as pieces:
+                while piece := await clock.within(anext(pieces, b"")):
+                    parts.append(piece)
+                    size += len(piece)
+                    if size > at_most:
+                        raise MalformedReply
+        except Exception as error:
+            raise reading_error(error) from None
+        return b"".join(parts)
+
+
+async def _streamed(
+    pieces: AsyncGenerator[bytes, None], clock: Clock, decoder: StreamDecoder
+) -> AsyncGenerator[Chunk, None]:
+    """What the decoder makes of the body, until it is done or the body ends.
+
+    Once the finish reason has come, a cut or a silence is an end like any other.
+    """
+    characters = 0
+    while not decoder.done:
+        try:
+            piece = await clock.within(anext(pieces, b""))
+        except Exception as error:
+            if decoder.finish_reason and isinstance(error, ServerTimeout | httpx2.HTTPError):
+                return
+            raise reading_error(error) from None
+        if not piece:
+            return
+        for chunk in decoder.feed(piece):
+            yield chunk
+        if decoder.finish_reason:
+            clock.finish_came()
+        elif decoder.characters > characters:
+            characters = decoder.characters
+            clock.content_came()
+
+
+async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
+    """Read the few bytes that end the body; if they do not come, the connection is closed."""
+    size = 0
+    try:
+        async with asyncio.timeout(DRAIN_SECONDS):
+            async for piece in pieces:
+                size += len(piece)
+                if size > DRAIN_BYTES:
+                    return
+    except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
+        # The reply is whole: the connection is merely not used again.
+        return
+
+
+def split_credentials(base_url: str) -> tuple[str, tuple[str, str] | None]:
+    """An address without its ``user:password@``, and these two if there were any."""
+    parts = urlsplit(base_url)
+    if "@" not in parts.netloc:
+        return base_url, None
+    credentials, _, host = parts.netloc.rpartition("@")
+    user, _, password = credentials.partition(":")
+    return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
