@@ -1,0 +1,181 @@
+"""The Markdown engine: one piece of text to safe HTML.
+
+CommonMark with tables and strikethrough, no HTML, links to the web and to mail addresses only.
+Images are never loaded: they become links, since fetching one tells its server what is being read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from chatapp.rendering.highlight import (
+    HIGHLIGHT_MESSAGE,
+    code_figure,
+    is_highlighted,
+    language_of,
+)
+from chatapp.rendering.limits import MESSAGE_BUDGET, estimate
+from chatapp.rendering.sanitise import LINK_SCHEMES, sanitise
+
+_ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
+
+
+class Environment:
+    """What the blocks of one message share: link definitions, and the highlighting left to spend.
+
+    ``continued`` says that the piece is a later part of one long block.
+    """
+
+    def __init__(self) -> None:
+        self.references: dict[str, Any] = {}
+        self.highlight_left = HIGHLIGHT_MESSAGE
+        self.continued = False
+
+    def for_open_block(self) -> Environment:
+        """A copy for a block that is rendered again and again: it leaves no trace, and costs
+        little, since code is not highlighted before it is complete."""
+        copy = Environment()
+        copy.references = dict(self.references)
+        copy.highlight_left = 0
+        copy.continued = self.continued
+        return copy
+
+
+def render_message(text: str) -> str:
+    """Safe HTML of a whole message; call it in a thread above ``limits.LARGE`` characters.
+
+    Anyone's text may go in. What comes out holds no element that loads or runs anything, no
+    attributes but ``class`` (ours), ``href``, ``title``, ``start``, ``rel`` and ``target``, and
+    links to http, https and mailto only. A text that would take more than about 200 ms comes out
+    as one plain paragraph.
+    """
+    return render_piece(text, Environment(), MESSAGE_BUDGET)
+
+
+def render_piece(text: str, environment: Environment, budget: float) -> str:
+    """Safe HTML of ``text``; as plain text if parsing it would take more than ``budget`` (µs)."""
+    if not text.strip():
+        return ""
+    if estimate(text) > budget:
+        return plain(text)
+    shared: EnvType = {"references": environment.references, "environment": environment}
+    return sanitise(_parser.render(text, shared))
+
+
+def plain(text: str) -> str:
+    """``text`` as one paragraph without any markup; the style sheet keeps its white space."""
+    return sanitise(f'<p class="plain">{escape(text)}</p>\n')
+
+
+class _Renderer(RendererHTML):
+    """HTML of tokens: code in figures, tables in a container that scrolls."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[idx]
+        return _figure(token.content, language_of(token.info), env["environment"])
+
+    def code_block(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return _figure(tokens[idx].content, "", env["environment"])
+
+    def table_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return '<div class="table"><table>\n'
+
+    def table_close(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return "</table></div>\n"
+
+
+def _figure(code: str, language: str, environment: Environment) -> str:
+    highlighted = len(code) <= environment.highlight_left and is_highlighted(code, language)
+    if highlighted:
+        environment.highlight_left -= len(code)
+    return code_figure(code, language, highlighted=highlighted, continued=environment.continued)
+
+
+class _Parser(MarkdownIt):
+    """CommonMark with our list of link targets."""
+
+    def __init__(self) -> None:
+        super().__init__("commonmark", {"html": False}, renderer_cls=_Renderer)
+        self.enable(["table", "strikethrough"])
+        self.core.ruler.push("images_to_links", _images_to_links)
+        self.core.ruler.push("alignment_classes", _alignment_classes)
+
+    def validateLink(self, url: str) -> bool:
+        """Whether a target is absolute and of an allowed scheme; otherwise the source is shown."""
+        try:
+            return urlsplit(url.strip()).scheme.lower() in LINK_SCHEMES
+        except ValueError:  # such as an unclosed bracket in the host
+            return False
+
+
+def _images_to_links(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.children and any(child.type == "image" for child in token.children):
+            token.children = _without_images(token.children, state)
+
+
+def _without_images(tokens: list[Token], state: StateCore) -> list[Token]:
+    """``tokens`` with each image replaced by a link of its text, or by the text within a link."""
+    result: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        if token.type != "image":
+            result.append(token)
+            continue
+        alternative = _plain_words(token.children or [])
+        text = Token("text", "", 0, content=alternative or "image")
+        if depth:
+            result.append(text)
+            continue
+        attributes = {"href": token.attrs["src"]}
+        if "title" in token.attrs:
+            attributes["title"] = token.attrs["title"]
+        opening = Token("link_open", "a", 1, attrs=attributes)
+        result += [opening, text, Token("link_close", "a", -1)]
+    return result
+
+
+def _plain_words(tokens: list[Token]) -> str:
+    """The text of an image: what its Markdown says without the markup."""
+    words = []
+    for token in tokens:
+        if token.type in ("softbreak", "hardbreak"):
+            words.append(" ")
+        elif token.type == "image":
+            words.append(_plain_words(token.children or []))
+        else:
+            words.append(token.content)
+    return "".join(words)
+
+
+def _alignment_classes(state: StateCore) -> None:
+    """Columns are aligned by class: a style attribute would be refused by the page's policy."""
+    for token in state.tokens:
+        if token.type in ("th_open", "td_open") and "style" in token.attrs:
+            token.attrs = {"class": _ALIGNMENTS[str(token.attrs["style"])]}
+
+
+def _build() -> _Parser:
+    parser = _Parser()
+    # The first use compiles the rule chains, which two threads must not do at the same time.
+    parser.render("*a*", {"environment": Environment()})
+    return parser
+
+
+_parser: Final = _build()

@@ -1,0 +1,39 @@
+"""A conversation's first title, made of its first message."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from chatapp.text import clean, visible
+
+#: Characters a title may have.
+TITLE_LENGTH: Final = 60
+# More than enough to find 60 characters of words in, whatever the markup around them.
+_READ_LENGTH = 2_000
+
+_fence_line = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_link = re.compile(r"!?\[([^\[\]\n]{0,200})\]\([^()\n]{0,500}\)")
+_block_marker = re.compile(r"^[ \t]*(?:#{1,6}|>|[-+*]|\d{1,9}[.)])[ \t]+", re.MULTILINE)
+_rule = re.compile(r"^[ \t]*(?:[-=*_|:][ \t]*){3,}$", re.MULTILINE)
+_sign = re.compile(r"\*{1,3}|`+|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)")
+
+
+def first_words(text: str) -> str:
+    """A title of at most 60 characters from a first message; empty when it holds no words.
+
+    Markdown signs and line breaks go, links keep their text; a longer text is cut between two
+    words and ends with an ellipsis. The title is plain text, still to be escaped where it is shown.
+    """
+    words = visible(clean(text[:_READ_LENGTH]))
+    words = _fence_line.sub(" ", words)
+    words = _link.sub(r"\1", words)
+    words = _rule.sub(" ", words)
+    words = _block_marker.sub("", words)
+    words = " ".join(_sign.sub("", words).split())
+    if len(words) <= TITLE_LENGTH:
+        return words
+    head, _, _ = words[:TITLE_LENGTH].rpartition(" ")
+    if len(head) < TITLE_LENGTH // 2:
+        head = words[: TITLE_LENGTH - 1]
+    return head.rstrip(" ,;:.-–—") + "…"
