@@ -1,1 +1,179 @@
-"""System checks of the chat."""
+"""System checks of the chat: what is wrong with the settings, said before anything is served.
+
+========  ==================================================================================
+E001      SECRET_KEY is short, has few different characters, or is Django's generated one
+E002      an entry of ALLOWED_ORIGINS is not scheme, host and port alone
+E003      the host of an allowed origin is not in ALLOWED_HOSTS
+E004      OPENAI_BASE_URL is not an http or https address, or holds a password
+E005      ACTIVITY_LOG_DIR cannot be written
+E006      REDIS_URL is not a Redis address
+W001      several processes' channel layer (REDIS_URL) with a SQLite file
+W002      DEBUG is on while an origin is not this computer
+W003      OPENAI_BASE_URL is set and OPENAI_API_KEY is not, on another computer
+========  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
+from django.http.request import validate_host
+
+SECRET_KEY_LENGTH = 50
+SECRET_KEY_CHARACTERS = 5
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+Apps = Sequence[AppConfig] | None
+Found = list[checks.CheckMessage]
+
+
+def _split(address: str) -> SplitResult | None:
+    """The parts of an address; None when it cannot be read, its port included."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+@checks.register(checks.Tags.security)
+def secret_key(app_configs: Apps, **_: Any) -> Found:
+    """E001: whoever guesses the key signs in as anybody."""
+    key = settings.SECRET_KEY
+    if (
+        len(key) >= SECRET_KEY_LENGTH
+        and len(set(key)) >= SECRET_KEY_CHARACTERS
+        and not key.startswith("django-insecure-")
+    ):
+        return []
+    return [
+        checks.Error(
+            f"SECRET_KEY can be guessed: use {SECRET_KEY_LENGTH} or more random characters.",
+            hint="python -c 'import secrets; print(secrets.token_urlsafe(50))' prints some.",
+            id="chatapp.E001",
+        )
+    ]
+
+
+@checks.register(checks.Tags.security)
+def origins(app_configs: Apps, **_: Any) -> Found:
+    """E002, E003: what a websocket's Origin is compared with, exactly."""
+    found: Found = []
+    for origin in settings.ALLOWED_ORIGINS:
+        parts = _split(origin)
+        host = parts.hostname if parts else None
+        if parts is None or parts.scheme not in {"http", "https"} or not host or _has_more(parts):
+            found.append(
+                checks.Error(
+                    f"ALLOWED_ORIGINS: {origin!r} is not scheme, host and port alone.",
+                    hint="As in https://chat.example.org or http://127.0.0.1:8000.",
+                    id="chatapp.E002",
+                )
+            )
+        elif not validate_host(host, settings.ALLOWED_HOSTS):
+            found.append(
+                checks.Error(
+                    f"ALLOWED_ORIGINS has {origin!r}, whose host ALLOWED_HOSTS does not have.",
+                    hint=f"Add {host} to ALLOWED_HOSTS.",
+                    id="chatapp.E003",
+                )
+            )
+    return found
+
+
+def _has_more(parts: SplitResult) -> bool:
+    return bool(parts.path or parts.query or parts.fragment or parts.username is not None)
+
+
+@checks.register()
+def model_server(app_configs: Apps, **_: Any) -> Found:
+    """E004, W003: where the model is."""
+    address = settings.OPENAI_BASE_URL
+    if not address:
+        return []
+    parts = _split(address)
+    if (
+        parts is None
+        or parts.scheme not in {"http", "https"}
+        or not parts.hostname
+        or parts.username is not None
+    ):
+        # Not quoted: it may hold a password.
+        return [
+            checks.Error(
+                "OPENAI_BASE_URL is not an http or https address without name and password.",
+                hint="As in https://api.openai.com/v1; the key goes into OPENAI_API_KEY.",
+                id="chatapp.E004",
+            )
+        ]
+    if not settings.OPENAI_API_KEY and parts.scheme == "https" and parts.hostname not in LOOPBACK:
+        return [
+            checks.Warning(
+                "OPENAI_BASE_URL is another computer and OPENAI_API_KEY is not set.",
+                hint="Set a key; any word will do for a server that asks for none.",
+                id="chatapp.W003",
+            )
+        ]
+    return []
+
+
+@checks.register()
+def activity_log(app_configs: Apps, **_: Any) -> Found:
+    """E005: a log that cannot be written is noticed now, not at the first reply."""
+    if not settings.ACTIVITY_LOG_DIR:
+        return []
+    folder = Path(settings.ACTIVITY_LOG_DIR)
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return []
+    return [
+        checks.Error(
+            "ACTIVITY_LOG_DIR cannot be written.",
+            hint="Choose another folder, or leave it empty to keep no log.",
+            id="chatapp.E005",
+        )
+    ]
+
+
+@checks.register()
+def processes(app_configs: Apps, **_: Any) -> Found:
+    """E006, W001: what several processes need."""
+    address = settings.REDIS_URL
+    if not address:
+        return []
+    parts = _split(address)
+    if parts is None or parts.scheme not in {"redis", "rediss", "unix"}:
+        return [
+            checks.Error(
+                "REDIS_URL does not begin with redis://, rediss:// or unix://.",
+                id="chatapp.E006",
+            )
+        ]
+    if settings.DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+        return [
+            checks.Warning(
+                "REDIS_URL is for several processes, which one SQLite file serves badly.",
+                hint="Set DATABASE_URL to a PostgreSQL, or leave REDIS_URL empty.",
+                id="chatapp.W001",
+            )
+        ]
+    return []
+
+
+@checks.register(checks.Tags.security)
+def debug(app_configs: Apps, **_: Any) -> Found:
+    """W002: error pages of DEBUG show settings and code to whoever sees them."""
+    hosts = {(parts.hostname if (parts := _split(o)) else "") for o in settings.ALLOWED_ORIGINS}
+    if not settings.DEBUG or hosts <= LOOPBACK:
+        return []
+    return [
+        checks.Warning("DEBUG is on and others can reach this chat.", id="chatapp.W002"),
+    ]

@@ -9,15 +9,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import User
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_decode, urlsafe_base64_encode
-
-from compression.database import across
 
 OWNER_NAME = "owner"
 
@@ -28,7 +25,7 @@ class SignInTokens(PasswordResetTokenGenerator):
     # Neither kind of token passes for the other.
     key_salt = "chatapp.people.SignInTokens"
 
-    def _make_hash_value(self, user: AbstractBaseUser, timestamp: int) -> str:
+    def _make_hash_value(self, user: User, timestamp: int) -> str:
         # Django leaves the microseconds out, so that a link made and used within one second of
         # the last sign-in could be used twice. Both of our databases keep them.
         moment: datetime | None = user.last_login
@@ -104,7 +101,3 @@ def use_link(uidb64: str, token: str) -> User | None:
         return None
     user.last_login = now
     return user
-
-
-auser_from_link = across(user_from_link)
-ause_link = across(use_link)

@@ -77,7 +77,8 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
     )
     # Not Daphne's ready_callable: that runs before the signal handlers are installed.
     reactor.callWhenRunning(announce)
-    reactor.addSystemEventTrigger("before", "shutdown", _shut_down)
+    # Twisted's interfaces leave out ``self``, so that every argument looks shifted by one.
+    reactor.addSystemEventTrigger("before", "shutdown", _shut_down)  # type: ignore[arg-type]
     server.run()
 
 

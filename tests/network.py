@@ -55,8 +55,8 @@ def forbid() -> None:
         check(address)
         return _connect_ex(self, address)
 
-    socket.socket.connect = connect  # type: ignore[method-assign]
-    socket.socket.connect_ex = connect_ex  # type: ignore[method-assign]
+    socket.socket.connect = connect  # type: ignore[method-assign,assignment]
+    socket.socket.connect_ex = connect_ex  # type: ignore[method-assign,assignment]
 
 
 def allow() -> None:

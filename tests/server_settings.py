@@ -1,7 +1,8 @@
 """Settings of a server that a test starts: the product's own, static files in the tests' folder."""
 
 import os
+from pathlib import Path
 
 from chatapp.settings import *  # noqa: F403
 
-STATIC_ROOT = os.environ["TESTS_STATIC_ROOT"]
+STATIC_ROOT = Path(os.environ["TESTS_STATIC_ROOT"])

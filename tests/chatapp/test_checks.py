@@ -1,0 +1,151 @@
+"""What is wrong with the settings is said before anything is served."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from pytest_django import Settings
+
+from tests.servers import ROOT
+
+SQLITE = "django.db.backends.sqlite3"
+POSTGRESQL = "django.db.backends.postgresql"
+KEY = "0123456789" * 5
+GOOD = {
+    "SECRET_KEY": KEY,
+    "ALLOWED_ORIGINS": ["https://chat.example.org"],
+    "ALLOWED_HOSTS": ["chat.example.org"],
+    "OPENAI_BASE_URL": "",
+    "OPENAI_API_KEY": "",
+    "ACTIVITY_LOG_DIR": "",
+    "REDIS_URL": "",
+    "DEBUG": False,
+}
+
+
+def ours(settings: Settings, **values: object) -> list[str]:
+    """Ids of the chat's findings with these settings."""
+    for name, value in (GOOD | values).items():
+        setattr(settings, name, value)
+    found = (message.id or "" for message in run_checks())
+    return sorted(name for name in found if name.startswith("chatapp."))
+
+
+def test_it_works(settings: Settings) -> None:
+    assert ours(settings) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["short", "x" * 60, "django-insecure-0123456789012345678901234567890123456789"]
+)
+def test_a_key_that_can_be_guessed(settings: Settings, key: str) -> None:
+    assert ours(settings, SECRET_KEY=key) == ["chatapp.E001"]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "chat.example.org",
+        "ws://chat.example.org",
+        "https://chat.example.org/",
+        "https://chat.example.org:port",
+        "https://user@chat.example.org",
+        "https://",
+        "https://[",
+        "*",
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(settings: Settings, origin: str) -> None:
+    assert ours(settings, ALLOWED_ORIGINS=[origin]) == ["chatapp.E002"]
+
+
+def test_an_origin_that_django_would_refuse(settings: Settings) -> None:
+    assert ours(settings, ALLOWED_ORIGINS=["https://other.example.org"]) == ["chatapp.E003"]
+    assert ours(settings, ALLOWED_HOSTS=[".example.org"]) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["localhost:11434", "ftp://x/v1", "https://name:word@x/v1", "https://[", "http://"]
+)
+def test_a_model_server_is_an_address(settings: Settings, address: str) -> None:
+    assert ours(settings, OPENAI_BASE_URL=address) == ["chatapp.E004"]
+
+
+def test_a_password_in_the_address_is_not_repeated(settings: Settings) -> None:
+    ours(settings, OPENAI_BASE_URL="https://name:hunter2@example.org/v1")
+    assert "hunter2" not in "".join(str(message) for message in run_checks())
+
+
+def test_a_model_server_without_a_key(settings: Settings) -> None:
+    assert ours(settings, OPENAI_BASE_URL="https://api.example.org/v1") == ["chatapp.W003"]
+    assert ours(settings, OPENAI_BASE_URL="http://127.0.0.1:11434/v1") == []
+
+
+def test_a_log_that_cannot_be_written(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert ours(settings, ACTIVITY_LOG_DIR=str(tmp_path / "file" / "log")) == ["chatapp.E005"]
+    assert ours(settings, ACTIVITY_LOG_DIR=str(tmp_path / "new" / "log")) == []
+
+
+def test_redis(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ours(settings, REDIS_URL="localhost:6379") == ["chatapp.E006"]
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", SQLITE)
+    assert ours(settings, REDIS_URL="redis://localhost:6379/0") == ["chatapp.W001"]
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", POSTGRESQL)
+    assert ours(settings, REDIS_URL="redis://localhost:6379/0") == []
+
+
+def test_debug_in_public(settings: Settings) -> None:
+    assert ours(settings, DEBUG=True) == ["chatapp.W002"]
+    local = ["http://127.0.0.1:8000"]
+    assert ours(settings, DEBUG=True, ALLOWED_ORIGINS=local, ALLOWED_HOSTS=["127.0.0.1"]) == []
+
+
+def manage(tmp_path: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """``manage.py`` with a deployment's settings and nothing else in its environment."""
+    return subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:chatapp", "manage.py", *arguments],
+        cwd=ROOT,
+        env={
+            "PATH": os.environ["PATH"],
+            "SECRET_KEY": KEY,
+            "ALLOWED_HOSTS": "chat.example.org",
+            "ALLOWED_ORIGINS": "https://chat.example.org",
+            "DATABASE_URL": f"sqlite:///{tmp_path / 'deployed.sqlite3'}",
+            **env,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_i32_a_deployment_is_clean(tmp_path: Path) -> None:
+    """I32: ``check --deploy`` finds nothing with https origins.
+
+    Breaks when: SECURE_HSTS_SECONDS, or any cookie's Secure, is left out of the settings.
+    """
+    done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING")
+    assert done.returncode == 0, done.stderr
+    assert "no issues (0 silenced)" in done.stdout
+
+
+def test_i32_the_models_have_their_migrations(tmp_path: Path) -> None:
+    """I32: a fresh database gets every table.
+
+    Breaks when: a model's field is changed without ``makemigrations``.
+    """
+    done = manage(tmp_path, "makemigrations", "--check", "--dry-run")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", ["SECRET_KEY", "ALLOWED_HOSTS", "ALLOWED_ORIGINS"])
+def test_a_deployment_without_its_own_values_refuses_to_start(tmp_path: Path, name: str) -> None:
+    done = manage(tmp_path, "check", **{name: ""})
+    assert done.returncode == 1
+    assert f"{name} is not set" in done.stderr
