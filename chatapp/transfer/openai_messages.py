@@ -1,0 +1,204 @@
+"""A JSON list of OpenAI-style chat messages, as scripts and logs keep them.
+
+Roles ``system`` and ``developer`` are inert: a foreign file must not give orders to a model. Their
+text at the head of the file is handed over as ``system_prompt``, for a person to decide on; further
+down it is left out and counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, cast
+
+from chatapp.errors import ImportInvalid
+from chatapp.text import problems
+from chatapp.transfer.json_stream import Place, objects
+from chatapp.transfer.values import ForeignConversation, ForeignMessage
+from compression.types import Role
+
+# Room for hundreds of books; a larger file is more likely the wrong one.
+MAX_BYTES = 100 * 1024 * 1024
+
+SYSTEM_ROLES = frozenset({"system", "developer"})
+ROLES = frozenset({"user", "assistant", "tool"})
+TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
+TIMES = ("created_at", "timestamp", "created", "create_time")
+SYSTEM_LEFT_OUT = "system message"
+TIME_LEFT_OUT = "time that is no time"
+# What the columns for names and ids hold, characters.
+NAME_LENGTH = 200
+# Larger numbers are milliseconds: as seconds they lie past the year 5000.
+_MILLISECONDS = 1e11
+
+
+def read(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> ForeignConversation:
+    """Read a whole list. Raises ImportInvalid, with the message's number and line, for what is
+    not one, holds what cannot be stored, or is larger than ``max_bytes``."""
+    messages: list[ForeignMessage] = []
+    system: list[str] = []
+    left_out: Counter[str] = Counter()
+    calls: dict[str, str] = {}
+    # Id -> name of the calls that no result has answered yet.
+    known: dict[str, str] = {}
+    orphan_results = 0
+    for place, value in objects(stream, max_bytes=max_bytes):
+        if str(value.get("role")) in SYSTEM_ROLES:
+            text = _text(place, value, left_out)
+            if messages:
+                left_out[SYSTEM_LEFT_OUT] += 1
+            else:
+                system.append(text)
+            continue
+        message = _message(place, value, left_out)
+        for call in message.tool_calls:
+            calls[call["id"]] = known[call["id"]] = call["function"]["name"]
+        if message.role == "tool":
+            orphan_results += message.tool_call_id not in known
+            calls.pop(message.tool_call_id, None)
+            message = _named(message, known)
+        messages.append(message)
+    if not messages:
+        raise ImportInvalid("The file holds no messages. Nothing was imported.")
+    return ForeignConversation(
+        messages=tuple(messages),
+        system_prompt="\n\n".join(system),
+        left_out=dict(left_out),
+        orphan_results=orphan_results,
+        orphan_calls=len(calls),
+    )
+
+
+def _message(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage:
+    role = value.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        place.refuse("its role is none of user, assistant, tool, system and developer.")
+    if value.get("function_call"):
+        left_out["function_call of the old form"] += 1
+    if role != "tool" and value.get("name"):
+        left_out["name of a speaker"] += 1
+    calls = _calls(place, value.get("tool_calls"))
+    if calls and role != "assistant":
+        place.refuse("only an assistant's message may have tool_calls.")
+    reasoning = value.get("reasoning_content") or value.get("reasoning") or ""
+    return ForeignMessage(
+        role=cast(Role, role),
+        text=_text(place, value, left_out),
+        reasoning=_string(place, "its reasoning", reasoning) if role == "assistant" else "",
+        tool_calls=calls,
+        tool_call_id=_name(place, "tool_call_id", value) if role == "tool" else "",
+        tool_name=_name(place, "name", value) if role == "tool" else "",
+        created_at=_time(value, left_out),
+    )
+
+
+def _named(message: ForeignMessage, known: Mapping[str, str]) -> ForeignMessage:
+    """A tool message with the name of its call where the file gives only the id."""
+    if message.tool_name or message.tool_call_id not in known:
+        return message
+    return ForeignMessage(
+        role=message.role,
+        text=message.text,
+        tool_call_id=message.tool_call_id,
+        tool_name=known[message.tool_call_id],
+        created_at=message.created_at,
+    )
+
+
+def _string(place: Place, what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        place.refuse(f"{what} is not text.")
+    for sentence in problems(value):
+        place.refuse(f"{what} cannot be stored. {sentence}")
+    return value
+
+
+def _name(place: Place, key: str, value: Mapping[str, Any]) -> str:
+    name = _string(place, f"its {key}", value.get(key) or "")
+    if len(name) > NAME_LENGTH:
+        place.refuse(f"its {key} is longer than {NAME_LENGTH} characters.")
+    return name
+
+
+def _text(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> str:
+    """The content as text: a string, a list of parts, or nothing."""
+    content = value.get("content")
+    if content is None:
+        return _string(place, "its refusal", value.get("refusal") or "")
+    if isinstance(content, str):
+        return _string(place, "its content", content)
+    if not isinstance(content, list):
+        place.refuse("its content is neither text nor a list of parts.")
+    return "\n\n".join(_part(place, part, left_out) for part in content)
+
+
+def _part(place: Place, part: Any, left_out: Counter[str]) -> str:
+    """The text of one part; a picture or a file becomes a line that says so."""
+    if not isinstance(part, dict):
+        place.refuse("a part of its content is not an object.")
+    kind = _string(place, "the type of a part of its content", part.get("type"))
+    if kind in TEXT_PARTS:
+        return _string(place, "a part of its content", part.get("text"))
+    if kind == "refusal":
+        return _string(place, "a part of its content", part.get("refusal"))
+    kind = kind[:NAME_LENGTH]
+    left_out[f"part of type {kind}"] += 1
+    return f"[{kind}: left out at import]"
+
+
+def _calls(place: Place, value: Any) -> tuple[dict[str, Any], ...]:
+    if not value:
+        return ()
+    if not isinstance(value, list):
+        place.refuse("its tool_calls are not a list.")
+    return tuple(_call(place, call) for call in value)
+
+
+def _call(place: Place, value: Any) -> dict[str, Any]:
+    """A call in the one form that is stored and sent. Its arguments are text, valid or not."""
+    function = value.get("function") if isinstance(value, dict) else None
+    if not isinstance(function, dict):
+        place.refuse("one of its tool_calls has no function.")
+    identifier, name = _name(place, "id", value), _name(place, "name", function)
+    if not identifier or not name:
+        place.refuse("one of its tool_calls has no id or no name.")
+    arguments = function.get("arguments", "")
+    if isinstance(arguments, dict):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    text = _string(place, "the arguments of one of its tool_calls", arguments)
+    return {
+        "id": identifier,
+        "type": "function",
+        "function": {"name": name, "arguments": text},
+    }
+
+
+def _time(value: Mapping[str, Any], left_out: Counter[str]) -> datetime | None:
+    """The first time of the message, in UTC; one that is none is counted, and None."""
+    raw = next((value[key] for key in TIMES if value.get(key) is not None), None)
+    if raw is None:
+        return None
+    try:
+        moment = _moment(raw)
+    except (ValueError, OverflowError, OSError):
+        left_out[TIME_LEFT_OUT] += 1
+        return None
+    return moment
+
+
+def _moment(raw: Any) -> datetime:
+    """ISO 8601 (without a zone: UTC) or seconds or milliseconds since 1970. Raises ValueError."""
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        raise ValueError("not a time")
+    try:
+        seconds = float(raw)
+    except ValueError:
+        moment = datetime.fromisoformat(str(raw))
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    else:
+        moment = datetime.fromtimestamp(seconds / (1000 if seconds > _MILLISECONDS else 1), UTC)
+    if not 1970 <= moment.year < 2200:
+        raise ValueError("not a likely time")
+    return moment
