@@ -1,0 +1,148 @@
+"""How large a model's window is, what it costs, and who says so. No network, no database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import lru_cache
+
+from chatapp.llm.client import ModelInfo
+
+DEFAULT_WINDOW = 8192
+# Tokens: what small local servers start with when nothing is said.
+DEFAULT_MAX_OUTPUT = 4096
+# Tokens kept free for a reply of a model whose limit is not known.
+SMALLEST_WINDOW = 256
+# Tokens; less is a mistake of whoever said it, since no instructions would fit.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceFigures:
+    """What the price data know of a model. Prices in US dollars a million tokens."""
+
+    window: int | None = None
+    input_price: Decimal | None = None
+    cached_input_price: Decimal | None = None
+    output_price: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFigures:
+    """The figures of a model's profile. Sizes in the provider's tokens, prices as above."""
+
+    window: int
+    max_output_tokens: int | None = None
+    #: None when nobody said it.
+    input_price: Decimal | None = None
+    cached_input_price: Decimal | None = None
+    output_price: Decimal | None = None
+    sources: Mapping[str, str] = field(default_factory=dict)
+    #: Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``,
+    #: ``operator's table`` or ``default``.
+
+    @property
+    def reserve(self) -> int:
+        """Tokens kept free for the reply: the longest reply, at most a quarter of the window."""
+        return min(self.max_output_tokens or DEFAULT_MAX_OUTPUT, self.window // 4)
+
+
+def resolve_profile(
+    name: str,
+    server: ModelInfo | None,
+    *,
+    override: int | None = None,
+    learned: int | None = None,
+    prices: PriceFigures | None = None,
+    table: Mapping[str, int] | None = None,
+) -> ProfileFigures:
+    """The figures of the model ``name``, the most certain word first.
+
+    For the window: the operator's ``override`` (``CONTEXT_WINDOW``), what was ``learned`` from
+    an overflow, the ``server``'s own word, the price data, the operator's ``table`` (model ->
+    tokens), 8192. The longest reply is known from the server only.
+    """
+    server_says = server.window if server else None
+    words = (
+        ("CONTEXT_WINDOW", override),
+        ("learned", learned),
+        (f"server: {server.source}" if server and server.source else "server", server_says),
+        ("price data", prices.window if prices else None),
+        ("operator's table", (table or {}).get(name)),
+        ("default", DEFAULT_WINDOW),
+    )
+    source, window = next(
+        (source, size) for source, size in words if size is not None and size >= SMALLEST_WINDOW
+    )
+    sources = {"window": source}
+    max_output = server.max_output_tokens if server else None
+    sources["max_output_tokens"] = "default" if max_output is None else "server"
+    known = prices or PriceFigures()
+    if known.input_price is not None or known.output_price is not None:
+        sources["prices"] = "price data"
+    return ProfileFigures(
+        window=window,
+        max_output_tokens=max_output,
+        input_price=known.input_price,
+        cached_input_price=known.cached_input_price,
+        output_price=known.output_price,
+        sources=sources,
+    )
+
+
+@lru_cache(maxsize=1024)
+def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
+    """What genai-prices, offline, knows of a model; None when it does not know it.
+
+    Prices hold only for the provider's own address: a model of the same name behind another
+    ``base_url`` costs whatever its owner asks, so only its window is taken. The first call
+    takes about a second: call it in a thread.
+    """
+    # Imported here since its tables take a second to build, and not every process asks.
+    from genai_prices import data_snapshot
+
+    snapshot = data_snapshot.get_snapshot()
+    addresses: tuple[str | None, ...] = (base_url, None) if base_url else (None,)
+    for address in addresses:
+        try:
+            _, model = snapshot.find_provider_model(name, None, None, address)
+        except LookupError:
+            continue
+        if base_url and address is None:
+            return PriceFigures(window=model.context_window)
+        listed = model.get_prices(datetime.now(UTC))
+        return PriceFigures(
+            window=model.context_window,
+            input_price=_base(getattr(listed, "input_mtok", None)),
+            cached_input_price=_base(getattr(listed, "cache_read_mtok", None)),
+            output_price=_base(getattr(listed, "output_mtok", None)),
+        )
+    return None
+
+
+def cost_of(
+    figures: ProfileFigures, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0
+) -> Decimal | None:
+    """US dollars of one call; None when its prices are not known.
+
+    ``cached_tokens`` are part of ``prompt_tokens`` and cost the full price when no other is known.
+    """
+    if figures.input_price is None or figures.output_price is None:
+        return None
+    cached = min(cached_tokens, prompt_tokens)
+    cached_price = (
+        figures.input_price if figures.cached_input_price is None else figures.cached_input_price
+    )
+    dollars = (
+        figures.input_price * (prompt_tokens - cached)
+        + cached_price * cached
+        + figures.output_price * completion_tokens
+    )
+    return dollars / 1_000_000
+
+
+def _base(price: object) -> Decimal | None:
+    """A price, or the first step of a price in steps (which begin at 128,000 tokens and more)."""
+    price = getattr(price, "base", price)
+    return price if isinstance(price, Decimal) else None
