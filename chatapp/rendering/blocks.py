@@ -32,7 +32,7 @@ _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left",
 class Environment:
     """What the blocks of one message share: link definitions, and the highlighting left to spend.
 
-    ``continued`` says that the piece is a later part of one long block.
+    ``continued`` says that the piece is a later part of one long fence.
     """
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ class Piece:
     text: str
     """Markdown; newlines are ``\\n``. It begins with the repeated head of a block that was cut."""
     continued: bool
-    """Whether it goes on with a block that was cut because of its length."""
+    """Whether it goes on with a fence that was cut because of its length."""
 
 
 class Cutter:
@@ -158,7 +158,7 @@ class Cutter:
         text = self._buffer[self._start : at]
         piece = Piece(text=self._head + text, continued=self._continued)
         self._head = self._opener or self._head or _table_head(text)
-        self._continued = True
+        self._continued = bool(self._marker)
         self._start = at
         if at > self._line:
             self._line = at

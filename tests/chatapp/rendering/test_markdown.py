@@ -1,0 +1,246 @@
+"""What a whole message becomes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatapp.rendering.blocks import Environment, render_piece
+from chatapp.rendering.highlight import (
+    _LANGUAGES,
+    HIGHLIGHT_BLOCK,
+    HIGHLIGHT_LINE,
+    HIGHLIGHT_MESSAGE,
+    code_figure,
+)
+from chatapp.rendering.limits import LARGE, MESSAGE_BUDGET, estimate
+from chatapp.rendering.markdown import render
+from chatapp.rendering.sanitise import sanitise
+from tests.chatapp.rendering.inert import PAYLOADS, assert_inert
+
+LINK = 'target="_blank" rel="noopener noreferrer nofollow"'
+
+
+def test_it_works() -> None:
+    assert render("A *b* **c** `d` ~~e~~\n") == (
+        "<p>A <em>b</em> <strong>c</strong> <code>d</code> <s>e</s></p>\n"
+    )
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\n", "\t\n"])
+def test_nothing_becomes_nothing(blank: str) -> None:
+    assert render(blank) == ""
+
+
+@pytest.mark.parametrize("target", ["https://x.example/a?b=1", "http://x.example", "mailto:a@b.c"])
+def test_links_open_elsewhere_and_tell_nothing(target: str) -> None:
+    assert render(f"[a]({target})") == f'<p><a href="{target}" {LINK}>a</a></p>\n'
+
+
+def test_an_address_in_angle_brackets_is_a_link_and_a_bare_one_is_not() -> None:
+    assert "href" in render("<https://x.example>")
+    assert "href" not in render("https://x.example")
+
+
+def test_an_image_is_a_link_with_its_text() -> None:
+    html = render('![a *b*](https://x.example/p.png "t")')
+    assert html == f'<p><a href="https://x.example/p.png" title="t" {LINK}>a b</a></p>\n'
+
+
+def test_an_image_without_text_still_has_a_name() -> None:
+    assert f"{LINK}>image</a>" in render("![](https://x.example/p.png)")
+
+
+def test_an_image_within_a_link_is_the_links_text() -> None:
+    html = render("[![a](https://x.example/p.png)](https://y.example)")
+    assert html == f'<p><a href="https://y.example" {LINK}>a</a></p>\n'
+
+
+def test_code_stands_in_a_figure_with_its_language() -> None:
+    html = render("```python\nx = 1\n```\n")
+    assert html.startswith('<figure class="code"><figcaption>python</figcaption><pre><code>')
+    assert '<span class="hl-mi">1</span>' in html
+    assert "style=" not in html
+
+
+def test_code_of_an_unknown_language_is_plain() -> None:
+    html = render("```klingon <b>\nx < 1\n```\n")
+    assert html == (
+        '<figure class="code"><figcaption>klingon</figcaption>'
+        "<pre><code>x &lt; 1\n</code></pre></figure>\n"
+    )
+
+
+def test_indented_code_has_an_empty_caption() -> None:
+    assert render("    a\n").startswith(
+        '<figure class="code"><figcaption></figcaption><pre><code>a'
+    )
+
+
+def test_a_language_is_escaped_and_cut() -> None:
+    html = render('```"><script>' + "x" * 100 + "\na\n```\n")
+    assert_inert(html)
+    assert len(html) < 200
+
+
+@pytest.mark.parametrize("language", sorted(_LANGUAGES))
+def test_each_known_language_has_a_lexer(language: str) -> None:
+    code = "a = 1 # é\n"
+    assert_inert(sanitise(code_figure(code, language, highlighted=True, continued=False)))
+
+
+@pytest.mark.parametrize(
+    "code", ["x = 1\n" * (HIGHLIGHT_BLOCK // 6 + 1), "x" * (HIGHLIGHT_LINE + 1) + "\n"]
+)
+def test_code_too_long_or_too_wide_stays_plain(code: str) -> None:
+    assert "hl-" not in render(f"```python\n{code}```\n")
+
+
+def test_highlighting_is_bounded_for_a_message() -> None:
+    block = "```python\n" + "x = 1\n" * 1000 + "```\n\n"
+    figures = render(block * 6).split("<figure")[1:]
+    lit = [("hl-" in figure) for figure in figures]
+    assert lit == [True] * (HIGHLIGHT_MESSAGE // 6000) + [False] * (6 - HIGHLIGHT_MESSAGE // 6000)
+
+
+def test_a_table_scrolls_and_aligns_by_class() -> None:
+    html = render("| a | b | c | d |\n|:--|:-:|--:|---|\n| 1 | 2 | 3 | 4 |\n")
+    assert html.startswith('<div class="table"><table>\n')
+    assert html.endswith("</table></div>\n")
+    for side in ("left", "center", "right"):
+        assert f'<td class="align-{side}">' in html
+    assert "<td>4</td>" in html
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_i22_a_payload_is_inert(payload: str) -> None:
+    """I22.
+
+    Breaks when: ``_Parser`` is built with ``html=True`` and ``sanitise`` returns its input.
+    """
+    for text in (
+        payload,
+        f"a {payload} b",
+        f"- {payload}\n- b",
+        f"> {payload}",
+        f"| {payload} |\n|-|",
+    ):
+        assert_inert(render(text))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_i22_the_sanitiser_alone_lets_nothing_through(payload: str) -> None:
+    """I22: the second wall holds if the first one falls.
+
+    Breaks when: ``sanitise`` allows an element more, such as ``img``, or any ``data-`` attribute.
+    """
+    assert_inert(sanitise(payload))
+
+
+@pytest.mark.parametrize("payload", [p for p in PAYLOADS if "script:" in p.lower()])
+def test_i22_the_parser_alone_makes_no_script_link(payload: str) -> None:
+    """I22: the first wall.
+
+    Breaks when: ``_Parser.validateLink`` returns True.
+    """
+    assert "<a " not in render(payload)
+
+
+def test_the_sanitiser_removes_ids_and_foreign_classes() -> None:
+    given = '<p id="composer" class="plain toast" data-x="1" hx-get="/x">a</p>'
+    assert sanitise(given) == '<p class="plain">a</p>'
+
+
+@pytest.mark.parametrize("bidi", ["\u202e", "&#x202e;", "&#8238;"])
+def test_a_direction_override_is_shown(bidi: str) -> None:
+    html = render(f"a{bidi}b `c\u202e` [d](https://x.example 'e\u2066')")
+    assert "\u202e" not in html
+    assert "\u2066" not in html
+    assert "⟦U+202E⟧" in html
+
+
+def test_hidden_characters_are_left_out() -> None:
+    hidden = "".join(chr(0xE0000 + ord(sign)) for sign in "obey")
+    assert render(f"a\u200b{hidden}b \x1b[31mred") == "<p>ab ␛[31mred</p>\n"
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_any_text_renders_inert(text: str) -> None:
+    assert_inert(render(text))
+
+
+@given(st.lists(st.sampled_from([*PAYLOADS, "\n", "\n\n", "- ", "> ", "```", "|", "[", "](", "*"])))
+def test_any_mixture_of_payloads_renders_inert(parts: list[str]) -> None:
+    assert_inert(render("".join(parts)))
+
+
+HOSTILE = {
+    "brackets": "[" * 50_000,
+    "images": "![](x" * 20_000,
+    "links": "[a](x" * 20_000,
+    "ampersands": "&" * 100_000,
+    "a line of 5 MB": "word " * 1_000_000,
+    "table": "| a | b |\n|---|---|\n" + "| x | y |\n" * 10_000,
+    "table of cells not written": "|" * 500 + "\n" + "|-" * 500 + "|\n" + "a\n" * 500,
+    "list of 100 kB": "- item with words\n" * 6_000,
+    "emphasis": "*a _b " * 20_000,
+    "addresses": "<http://a> " * 20_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_x10_what_would_take_long_is_plain(name: str) -> None:
+    """X10: told from the structure, so the same on a busy machine.
+
+    Breaks when: ``render_piece`` does not ask ``estimate``.
+    """
+    text = HOSTILE[name]
+    assert estimate(text) > MESSAGE_BUDGET
+    html = render(text)
+    assert html.startswith('<p class="plain">')
+    assert html.count("<") == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> " * 20_000,
+        "- " * 20_000,
+        "\n".join("  " * depth + "- a" for depth in range(200)),
+        "\n".join("> " * depth + "a" for depth in range(100)),
+        "*" * 10_000 + "a" + "*" * 10_000,
+        "(" * 20_000,
+        "".join("`" * count + " " for count in range(1, 250)),
+        "```python\n" + "x = f(1)\n" * 5_000 + "```\n",
+    ],
+)
+def test_x10_deep_and_long_texts_take_a_bounded_time(text: str) -> None:
+    begin = time.process_time()
+    assert_inert(render(text))
+    assert time.process_time() - begin < 1.0  # about 0.1 s; a busy machine gets ten times that
+
+
+def test_an_estimate_is_linear() -> None:
+    text = "- a [b](https://x.example) | *c*\n" * 100
+    assert estimate(text * 10) == pytest.approx(10 * estimate(text), rel=0.01)
+
+
+def test_code_is_cheap_unless_its_fence_cannot_be_trusted() -> None:
+    inside = "```\n" + "[" * 20_000 + "\n```\n"
+    assert estimate(inside) < MESSAGE_BUDGET
+    assert estimate("   ```\n```\n" + "[" * 20_000 + "\n```\n") > MESSAGE_BUDGET
+    assert estimate("``` `\n" + "[" * 20_000) > MESSAGE_BUDGET
+
+
+def test_a_common_reply_is_far_from_the_limit() -> None:
+    paragraph = "A paragraph with **bold** words, `code` and a [link](https://x.example).\n\n"
+    reply = (paragraph * 3 + "- one\n- two\n\n```python\nx = [1, 2]\n```\n\n") * 60
+    assert len(reply) > 2 * LARGE
+    assert estimate(reply) < MESSAGE_BUDGET
+
+
+def test_a_budget_of_nothing_is_plain_text() -> None:
+    assert render_piece("*a*\n  b", Environment(), 0) == '<p class="plain">*a*\n  b</p>\n'
