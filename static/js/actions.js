@@ -1,0 +1,109 @@
+// What the page's own buttons do, and the clocks that tick on it.
+
+import { all, copy, find, main, store } from "./page.js";
+import { goTo } from "./feed.js";
+import { toEnd } from "./scroll.js";
+import { write } from "./composer.js";
+
+const THEMES = ["system", "light", "dark"];
+const root = document.documentElement;
+const drawer = find("#drawer");
+const dialog = find("#nav-dialog");
+const nav = find("#nav");
+const home = nav.parentElement;
+let opener = null;
+
+function setTheme(name) {
+  if (name === "system") delete root.dataset.theme;
+  else root.dataset.theme = name;
+  find("#theme-name").textContent = name;
+  store.set("theme", name === "system" ? "" : name);
+}
+
+function showDrawer(button) {
+  opener = button;
+  drawer.hidden = false;
+  find("#drawer-button").setAttribute("aria-expanded", "true");
+}
+
+function hideDrawer() {
+  drawer.hidden = true;
+  find("#drawer-button").setAttribute("aria-expanded", "false");
+  if (opener?.isConnected) opener.focus();
+}
+
+function rename() {
+  const form = find("#rename");
+  const input = find("input", form);
+  form.hidden = false;
+  find("#title").hidden = true;
+  input.value = find("#title").textContent;
+  input.focus();
+  input.select();
+}
+
+function renamed() {
+  find("#rename").hidden = true;
+  find("#title").hidden = false;
+}
+
+const textOf = (article) => find(".body", article).innerText;
+
+const ACTIONS = {
+  "copy-message": (button) => copy(textOf(button.closest("article")), button),
+  "copy-code": (button) => copy(find("code", button.closest("figure")).textContent, button),
+  "to-end": toEnd,
+  dismiss: (button) => button.closest(".card").remove(),
+  starter: (button) => write(button.textContent.trim()),
+  nav() {
+    dialog.append(nav);
+    dialog.showModal();
+  },
+  "close-nav": () => dialog.close(),
+  "close-dialog": (button) => button.closest("dialog").close(),
+  drawer: showDrawer,
+  "close-drawer": hideDrawer,
+  theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),
+  rename,
+};
+
+function clicked(event) {
+  const button = event.target.closest("[data-action]");
+  if (button) ACTIONS[button.dataset.action](button, event);
+  const source = event.target.closest('a[href^="#m-"]');
+  if (source) {
+    event.preventDefault();
+    goTo(source.getAttribute("href").slice(1));
+  }
+}
+
+function tick() {
+  const now = Date.now();
+  for (const span of all("[data-since]")) {
+    const seconds = Math.max(0, Math.floor((now - Date.parse(span.dataset.since)) / 1000));
+    span.textContent = ` · ${seconds} s`;
+  }
+  for (const line of all("[data-retry-after]")) {
+    line.dataset.from ||= new Date(now).toISOString();
+    const left = Math.ceil(Number(line.dataset.retryAfter) - (now - Date.parse(line.dataset.from)) / 1000);
+    line.textContent = left > 0 ? `Try again in ${left} s.` : "You can try again now.";
+  }
+}
+
+export function start() {
+  document.addEventListener("click", clicked);
+  dialog.addEventListener("close", () => home.prepend(nav));
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  const kept = store.get("theme");
+  if (THEMES.includes(kept)) setTheme(kept);
+  const form = find("#rename");
+  form?.addEventListener("htmx:afterRequest", renamed);
+  form?.addEventListener("keydown", (event) => event.key === "Escape" && renamed());
+  form?.addEventListener("focusout", renamed);
+  setInterval(tick, 1000);
+}
+
+/** The window's title follows the conversation's. */
+export function retitle() {
+  if (main.dataset.code) document.title = `${find("#title").textContent} · Palimpsest`;
+}

@@ -1,0 +1,42 @@
+// The page's entry. Runs before htmx looks at the document, which both wait for.
+
+import * as actions from "./actions.js";
+import * as composer from "./composer.js";
+import * as feed from "./feed.js";
+import * as keys from "./keys.js";
+import * as scroll from "./scroll.js";
+import * as slash from "./slash.js";
+import * as socket from "./socket.js";
+import { find } from "./page.js";
+
+function arrived(message) {
+  if (!message.includes('data-event="delta"')) {
+    feed.placeDivider();
+    feed.enhance(document);
+    feed.trim();
+    composer.applyState();
+    actions.retitle();
+  }
+  scroll.changed();
+}
+
+feed.start();
+composer.start();
+slash.start();
+keys.start();
+actions.start();
+scroll.start();
+socket.start({ onOpen: composer.resend, onMessage: arrived });
+
+document.body.addEventListener("htmx:afterSwap", (event) => {
+  feed.placeDivider();
+  feed.enhance(document);
+  if (event.target.id === "drawer-body") {
+    find("#drawer").hidden = false;
+    find("#summary-form textarea")?.focus();
+  }
+});
+document.body.addEventListener("htmx:responseError", (event) => {
+  if (event.detail.xhr.status === 401) socket.signedOut();
+});
+document.body.addEventListener("htmx:sendError", () => socket.say("No connection. That was not done; try again in a moment."));

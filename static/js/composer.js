@@ -1,0 +1,180 @@
+// Writing and sending: the message is shown at once and its draft is kept until it is acknowledged.
+
+import { all, box, clearErrors, code, composer, copy, feed, find, main, make, post, showError, store } from "./page.js";
+import { placeDivider } from "./feed.js";
+import { question } from "./scroll.js";
+import { signedOut } from "./socket.js";
+
+const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
+const GIVES_UP = 30000;
+const DRAFT_PAUSE = 800;
+const DRAFT = `draft:${code || "new"}`;
+const SENDING = `sending:${code}`;
+const send = find(".send", composer);
+const stop = find(".stop", composer);
+const identifier = find("[name=client_msg_id]", composer);
+let draftTimer = 0;
+
+export const isLocked = () => Boolean(find("#lock [data-locked]"));
+export const isOpen = () => Boolean(find("#turn-state [data-open]"));
+
+// randomUUID exists in secure contexts only; a server on the local network has none.
+function uuid() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+/** Height of the box follows its text, to a limit set by the style sheet. */
+export function fit() {
+  box.style.height = "auto";
+  box.style.height = `${box.scrollHeight}px`;
+}
+
+/** Lock and buttons as the page says; called after each change from the server. */
+export function applyState() {
+  const locked = isLocked();
+  const open = isOpen();
+  box.readOnly = locked;
+  send.disabled = locked;
+  if (stop) {
+    const hadFocus = document.activeElement === stop || document.activeElement === send;
+    stop.hidden = !open;
+    send.hidden = open && !box.value.trim();
+    if (hadFocus && (stop.hidden || send.hidden)) box.focus();
+  }
+  send.lastChild.textContent = open ? "Queue" : "Send";
+}
+
+function saveDraft() {
+  store.set(DRAFT, box.value);
+  if (!code) return;
+  clearTimeout(draftTimer);
+  draftTimer = setTimeout(
+    // The browser keeps the draft too: a failure here loses nothing.
+    () => post(main.dataset.urlDraft, { text: box.value }).catch(() => undefined),
+    DRAFT_PAUSE,
+  );
+}
+
+export function write(text) {
+  box.value = text;
+  fit();
+  saveDraft();
+  applyState();
+  box.focus();
+}
+
+function pendingArticle(id, text) {
+  const article = make(
+    "article",
+    { className: "message user pending", "data-sending": id, "aria-label": "You" },
+    make("header", {}, make("h2", {}, "You")),
+    make("div", { className: "body verbatim" }, text),
+    make("p", { className: "unsent", hidden: true }, "Not sent "),
+  );
+  const retry = make("button", { type: "button", className: "link" }, "Retry");
+  const take = make("button", { type: "button", className: "link" }, "Copy");
+  retry.addEventListener("click", () => deliver(id, text));
+  take.addEventListener("click", () => copy(text, take));
+  find(".unsent", article).append(retry, " ", take);
+  return article;
+}
+
+const pendingOf = (id) => find(`.pending[data-sending="${CSS.escape(id)}"]`);
+
+function acknowledged(id, text, result) {
+  if (store.get(SENDING)?.includes(id)) store.set(SENDING, "");
+  if (box.value.trim() === "") {
+    clearTimeout(draftTimer);
+    store.set(DRAFT, "");
+  }
+  if (!result.queued) return;
+  pendingOf(id)?.remove();
+  const quote = make("q", {}, text.length > 120 ? `${text.slice(0, 119)}…` : text);
+  find("#queued").replaceChildren(
+    make("p", { className: "queued", "data-sending": id }, "Will be sent when the reply ends: ", quote),
+  );
+}
+
+function refused(id, text, status, error) {
+  pendingOf(id)?.remove();
+  store.set(SENDING, "");
+  if (!box.value.trim()) write(text);
+  if (status === 401) signedOut();
+  else showError(error?.message || "The server could not take this message. Your text is kept.", error?.retry_after);
+}
+
+/** Deliver one message, again if need be; the same identifier can make it only once. */
+async function deliver(id, text) {
+  store.set(SENDING, JSON.stringify({ id, text }));
+  let article = pendingOf(id);
+  if (!article) {
+    article = pendingArticle(id, text);
+    feed.append(article);
+    find("#empty")?.remove();
+    placeDivider();
+  }
+  const unsent = find(".unsent", article);
+  unsent.hidden = true;
+  const late = setTimeout(() => (unsent.hidden = false), NOT_CONFIRMED);
+  try {
+    const answer = await post(main.dataset.urlSend, { text, client_msg_id: id }, AbortSignal.timeout(GIVES_UP));
+    if (answer.ok) acknowledged(id, text, answer.json);
+    else if (answer.status < 500 || answer.json.error) refused(id, text, answer.status, answer.json.error);
+    else unsent.hidden = false;
+  } catch {
+    unsent.hidden = false;
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+export function submit() {
+  const text = box.value;
+  if (!text.trim() || isLocked()) return;
+  if ([...text].length > Number(main.dataset.maxLength)) {
+    showError(`This message has ${[...text].length.toLocaleString()} characters; ${Number(main.dataset.maxLength).toLocaleString()} are possible. Nothing was sent.`);
+    return;
+  }
+  if (!code) {
+    composer.submit();
+    return;
+  }
+  const id = identifier.value;
+  identifier.value = uuid();
+  clearErrors();
+  box.value = "";
+  fit();
+  deliver(id, text);
+  question();
+  applyState();
+}
+
+/** After a reconnection: what was not confirmed goes out again with its own identifier. */
+export function resend() {
+  for (const article of all(".pending")) {
+    if (!find(".unsent", article).hidden) deliver(article.dataset.sending, find(".body", article).textContent);
+  }
+}
+
+export function start() {
+  const unconfirmed = code && JSON.parse(store.get(SENDING) || "null");
+  if (unconfirmed) {
+    if (find(`article[data-client-msg-id="${CSS.escape(unconfirmed.id)}"]`)) store.set(SENDING, "");
+    else deliver(unconfirmed.id, unconfirmed.text);
+  }
+  const kept = store.get(DRAFT);
+  const delivered = unconfirmed && kept === unconfirmed.text;
+  if (kept && !box.value && !delivered && !find("#queued .queued")) box.value = kept;
+  box.addEventListener("input", () => {
+    fit();
+    saveDraft();
+    applyState();
+  });
+  fit();
+  applyState();
+}

@@ -1,0 +1,134 @@
+// The feed: each article in the order of its seq, the divider in its place.
+
+import { all, feed, find, make } from "./page.js";
+
+const MOST_ARTICLES = 400;
+
+/** Put an article where its seq belongs; it replaces the one it is a newer state of. */
+function place(article) {
+  const present = document.getElementById(article.id);
+  if ("superseded" in article.dataset) {
+    present?.remove();
+    return [];
+  }
+  const outcome = find(".outcome[data-keep]", article);
+  if (outcome) {
+    outcome.removeAttribute("data-keep");
+    const kept = present && find(".outcome", present);
+    if (kept) outcome.replaceChildren(...kept.childNodes);
+  }
+  for (const name of ["data-event", "data-event-no"]) article.removeAttribute(name);
+  const sent = article.dataset.clientMsgId;
+  if (sent) {
+    all(`.pending[data-sending="${CSS.escape(sent)}"]`).forEach((one) => one.remove());
+    const queued = find("#queued [data-sending]");
+    if (queued?.dataset.sending === sent || find("#queued .queued:not([data-sending])")) {
+      find("#queued").replaceChildren();
+    }
+  }
+  if (present) {
+    for (const details of all("details[open]", present)) {
+      const same = find(`details.${details.className}`, article);
+      if (same) same.open = true;
+    }
+    present.replaceWith(article);
+    return [article];
+  }
+  const seq = Number(article.dataset.seq);
+  const articles = all("article[data-seq]", feed);
+  if (articles.length && seq < Number(articles[0].dataset.seq) && find("#older")) {
+    return []; // Older than what is loaded: it comes with the older messages.
+  }
+  const next = articles.find((one) => Number(one.dataset.seq) > seq) || find(".pending", feed);
+  feed.insertBefore(article, next || null);
+  find("#empty")?.remove();
+  return [article];
+}
+
+/** The divider stands after the last summarised message that is loaded. */
+export function placeDivider() {
+  const divider = find("#divider");
+  if (!divider) return;
+  const boundary = Number(find("[data-boundary]", divider)?.dataset.boundary || 0);
+  let last = null;
+  let first = null;
+  for (const article of all("article[data-seq]", feed)) {
+    const beneath = Number(article.dataset.seq) <= boundary;
+    article.toggleAttribute("data-beneath", beneath);
+    if (beneath) last = article;
+    first ||= article;
+  }
+  const before = last ? last.nextSibling : first;
+  if (divider !== before && divider.nextSibling !== before) feed.insertBefore(divider, before);
+}
+
+/** Times in the reader's zone, and a Copy button on each block of code. */
+export function enhance(root) {
+  for (const time of all("time[datetime]:not([data-local])", root)) {
+    const date = new Date(time.dateTime);
+    const today = date.toDateString() === new Date().toDateString();
+    const clock = { hour: "2-digit", minute: "2-digit" };
+    const day = { day: "numeric", month: "short" };
+    const shown = "short" in time.dataset ? (today ? clock : day) : today ? clock : { ...day, ...clock };
+    time.textContent = date.toLocaleString([], shown);
+    time.title = date.toLocaleString();
+    time.dataset.local = "";
+  }
+  for (const figure of all("figure.code", root)) {
+    if (figure.closest("[aria-busy]")) continue;
+    const caption = find("figcaption", figure);
+    if (caption && !find("button", caption)) {
+      caption.append(make("button", { type: "button", className: "quiet", "data-action": "copy-code" }, "Copy"));
+    }
+    find("pre", figure)?.setAttribute("tabindex", "0");
+  }
+  for (const table of all("div.table", root)) table.setAttribute("tabindex", "0");
+}
+
+/** At most so many articles at any time; the oldest leave and can be loaded again. */
+export function trim() {
+  const articles = all("article[data-seq]", feed);
+  const surplus = articles.length - MOST_ARTICLES;
+  if (surplus <= 0) return;
+  articles.slice(0, surplus).forEach((one) => one.remove());
+  find("#older")?.remove();
+  const before = articles[surplus].dataset.seq;
+  const button = make(
+    "button",
+    {
+      type: "button", id: "older", className: "quiet", "hx-get": `?before=${before}`,
+      "hx-target": "this", "hx-swap": "outerHTML", "hx-trigger": "click, intersect once",
+    },
+    "Older messages",
+  );
+  feed.prepend(button);
+  htmx.process(button);
+}
+
+/** Go to the message of a source number; older ones are loaded until it is there. */
+export async function goTo(id) {
+  for (let pages = 0; pages < 40 && !document.getElementById(id); pages += 1) {
+    const older = find("#older");
+    if (!older) return;
+    const loaded = new Promise((done) => {
+      document.body.addEventListener("htmx:afterSettle", done, { once: true });
+      document.body.addEventListener("htmx:sendError", done, { once: true });
+    });
+    htmx.trigger(older, "click");
+    await loaded;
+  }
+  const article = document.getElementById(id);
+  article?.scrollIntoView({ block: "start" });
+  article?.focus({ preventScroll: true });
+}
+
+export function start() {
+  htmx.defineExtension("feed", {
+    isInlineSwap: (style) => style === "message",
+    handleSwap(style, target, fragment) {
+      if (style !== "message") return false;
+      return [...fragment.children].flatMap(place);
+    },
+  });
+  enhance(document);
+}

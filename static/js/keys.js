@@ -1,0 +1,77 @@
+// The keyboard. The browser's own Ctrl+R, F, S, N and L are never taken.
+
+import { all, box, code, composer, find } from "./page.js";
+import * as slash from "./slash.js";
+import { isOpen, submit } from "./composer.js";
+
+function send(event) {
+  event.preventDefault();
+  if (slash.run(box.value)) return;
+  submit();
+}
+
+function inBox(event) {
+  if (slash.isShown()) {
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      event.preventDefault();
+      slash.move(event.key === "ArrowDown" ? 1 : -1);
+      return;
+    }
+    if (event.key === "Tab") {
+      event.preventDefault();
+      slash.complete();
+      return;
+    }
+  }
+  if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey) send(event);
+}
+
+function escape(event) {
+  if (event.shiftKey) box.focus();
+  else if (slash.isShown()) slash.hide();
+  else if (!find("#drawer").hidden) find("[data-action=close-drawer]").click();
+  else if (isOpen()) find(".stop", composer).click();
+  else return;
+  event.preventDefault();
+}
+
+function toMessage(step) {
+  const articles = all("article[data-seq]");
+  const at = articles.indexOf(document.activeElement?.closest("article[data-seq]"));
+  const next = at < 0 ? articles.at(-1) : articles[at + step];
+  next?.focus();
+}
+
+function anywhere(event) {
+  const control = event.ctrlKey || event.metaKey;
+  if (event.key === "Escape" && !find("dialog[open]")) escape(event);
+  else if (event.altKey && !control && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+    event.preventDefault();
+    toMessage(event.key === "ArrowUp" ? -1 : 1);
+  } else if (control && event.shiftKey && event.code === "KeyO") {
+    event.preventDefault();
+    find("#new-form").submit();
+  } else if (control && event.shiftKey && event.code === "KeyE" && code) {
+    event.preventDefault();
+    find("#drawer-button").click();
+  } else if (control && !event.shiftKey && event.code === "KeyK" && find("#search")) {
+    event.preventDefault();
+    find("#search").focus();
+  } else if (control && event.key === "/") {
+    event.preventDefault();
+    find("#help").showModal();
+  }
+}
+
+export function start() {
+  // An input method's Enter and Esc belong to it while it composes.
+  const unlessComposing = (handler) => (event) => {
+    if (!event.isComposing && event.keyCode !== 229) handler(event);
+  };
+  box.addEventListener("keydown", unlessComposing(inBox));
+  document.addEventListener("keydown", unlessComposing(anywhere));
+  composer.addEventListener("submit", (event) => {
+    if (event.submitter && !event.submitter.matches(".send")) return;
+    send(event);
+  });
+}

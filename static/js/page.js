@@ -1,0 +1,75 @@
+// The page's fixed parts and small helpers that every module needs.
+
+export const find = (selector, root = document) => root.querySelector(selector);
+export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+export const main = find("#conversation");
+export const feed = find("#feed");
+export const scroller = find("#scroller");
+export const composer = find("#composer");
+export const box = find("#text");
+export const code = main.dataset.code || "";
+
+const token = find("input[name=csrfmiddlewaretoken]")?.value || "";
+
+/** POST a command as a form and give back the answer's JSON, with `ok` and `status`. */
+export async function post(url, fields, signal) {
+  const response = await fetch(url, {
+    method: "POST",
+    body: new URLSearchParams(fields),
+    headers: { "X-CSRFToken": token, Accept: "application/json" },
+    signal,
+  });
+  const json = await response.json().catch(() => ({}));
+  return { ok: response.ok, status: response.status, json };
+}
+
+/** An element with properties, attributes (those with a dash) and children; text is never HTML. */
+export function make(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.includes("-") || name === "role") element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...children);
+  return element;
+}
+
+/** Show an error where the server would show it. */
+export function showError(message, retryAfter) {
+  const card = make("div", { className: "card", role: "alert" }, make("p", {}, message));
+  if (retryAfter) card.append(make("p", { className: "countdown", "data-retry-after": retryAfter }));
+  card.append(
+    make("button", { type: "button", className: "quiet close", "data-action": "dismiss" }, "Dismiss"),
+  );
+  find("#alerts").replaceChildren(card);
+}
+
+export const clearErrors = () => find("#alerts").replaceChildren();
+
+/** The browser's own store; a browser that refuses it has no drafts, and nothing else breaks. */
+export const store = {
+  get(key) {
+    try {
+      return localStorage.getItem(key);
+    } catch {
+      return null;
+    }
+  },
+  set(key, value) {
+    try {
+      if (value) localStorage.setItem(key, value);
+      else localStorage.removeItem(key);
+    } catch {
+      // Full or forbidden: the server keeps the draft as well.
+      return;
+    }
+  },
+};
+
+export async function copy(text, button) {
+  await navigator.clipboard.writeText(text);
+  const label = button.lastChild;
+  const before = label.textContent;
+  label.textContent = "Copied";
+  setTimeout(() => (label.textContent = before), 1500);
+}

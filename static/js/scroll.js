@@ -1,0 +1,63 @@
+// Following the text: only while the reader is at its end.
+
+import { find, scroller } from "./page.js";
+
+const AT_END = 24; // pixels from the end that still count as the end
+const LETS_GO = 3; // pixels of upward scroll that end the following
+const PILL_BEYOND = 200;
+
+const pill = find("#new-text");
+let following = true;
+let last = 0;
+let scheduled = false;
+
+const distance = () => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+
+function scrolled() {
+  const top = scroller.scrollTop;
+  if (last - top >= LETS_GO && distance() > LETS_GO) following = false;
+  else if (distance() <= AT_END) following = true;
+  last = top;
+  if (following) pill.hidden = true;
+}
+
+export function toEnd() {
+  following = true;
+  pill.hidden = true;
+  scroller.scrollTop = scroller.scrollHeight;
+  last = scroller.scrollTop;
+}
+
+/** The feed has changed: follow, or say that there is more below. At most once a frame. */
+export function changed() {
+  if (scheduled) return;
+  scheduled = true;
+  requestAnimationFrame(() => {
+    scheduled = false;
+    if (following) toEnd();
+    else pill.hidden = distance() <= PILL_BEYOND;
+  });
+}
+
+/** A message of this reader's own: the question goes near the top, the reply grows below it. */
+export function question() {
+  scroller.dataset.live = "";
+  toEnd();
+}
+
+export function start() {
+  scroller.addEventListener("scroll", scrolled, { passive: true });
+  new ResizeObserver(() => following && toEnd()).observe(scroller);
+  // Older messages are put in above: what is being read stays where it is.
+  let height = 0;
+  document.body.addEventListener("htmx:beforeSwap", (event) => {
+    height = event.target.id === "older" ? scroller.scrollHeight : 0;
+    if (height) following = false;
+  });
+  document.body.addEventListener("htmx:afterSwap", () => {
+    if (height) scroller.scrollTop += scroller.scrollHeight - height;
+    height = 0;
+    last = scroller.scrollTop;
+  });
+  toEnd();
+}

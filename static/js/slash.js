@@ -1,0 +1,100 @@
+// Slash commands, with completion. An unknown one says so and sends nothing.
+
+import { box, code, find, make, showError } from "./page.js";
+import { write } from "./composer.js";
+
+const list = find("#commands");
+let chosen = -1;
+
+const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", target: "#sink" });
+
+const COMMANDS = {
+  compact: { help: "[focus] summarise older messages now", run: (words) => command("compact/", words ? { focus: words } : {}) },
+  clear: { help: "start afresh from here", run: () => command("clear/") },
+  undo: { help: "take the last summary back", run: () => command("summary/undo/") },
+  context: { help: "what the model sees", run: () => find("#drawer-button").click() },
+  title: {
+    help: "… name the conversation",
+    run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
+  },
+  new: { help: "new conversation", anywhere: true, run: () => find("#new-form").submit() },
+  help: { help: "keys and commands", anywhere: true, run: () => find("#help").showModal() },
+};
+
+/** Run the command in `text`. False when it is none, and is to be sent as a message. */
+export function run(text) {
+  const found = /^\/([a-z-]+)(?:\s+([\s\S]*))?$/i.exec(text.trim());
+  if (!found) return false;
+  const [, name, words = ""] = found;
+  const known = COMMANDS[name.toLowerCase()];
+  hide();
+  if (!known) showError(`There is no command /${name}. Nothing was sent; /help lists the commands.`);
+  else if (!code && !known.anywhere) showError(`/${name} works in a conversation; this one has not begun.`);
+  else {
+    write("");
+    known.run(words.trim());
+  }
+  return true;
+}
+
+export const isShown = () => !list.hidden;
+
+export function hide() {
+  list.hidden = true;
+  chosen = -1;
+  for (const name of ["role", "aria-expanded", "aria-controls", "aria-activedescendant", "aria-autocomplete"]) {
+    box.removeAttribute(name);
+  }
+}
+
+function mark() {
+  [...list.children].forEach((option, index) => option.setAttribute("aria-selected", String(index === chosen)));
+  const active = list.children[chosen];
+  if (active) box.setAttribute("aria-activedescendant", active.id);
+}
+
+export function move(step) {
+  chosen = (chosen + step + list.children.length) % list.children.length;
+  mark();
+}
+
+export function complete() {
+  const option = list.children[Math.max(0, chosen)];
+  hide();
+  write(`/${option.dataset.name} `);
+}
+
+function suggest() {
+  const typed = /^\/([a-z-]*)$/i.exec(box.value);
+  const names = typed ? Object.keys(COMMANDS).filter((name) => name.startsWith(typed[1].toLowerCase())) : [];
+  if (!names.length) return hide();
+  list.replaceChildren(
+    ...names.map((name) =>
+      make(
+        "li",
+        { role: "option", id: `command-${name}`, "data-name": name, "aria-selected": "false" },
+        make("code", {}, `/${name}`),
+        ` ${COMMANDS[name].help}`,
+      ),
+    ),
+  );
+  list.hidden = false;
+  chosen = 0;
+  box.setAttribute("role", "combobox");
+  box.setAttribute("aria-expanded", "true");
+  box.setAttribute("aria-controls", "commands");
+  box.setAttribute("aria-autocomplete", "list");
+  return mark();
+}
+
+export function start() {
+  box.addEventListener("input", suggest);
+  box.addEventListener("blur", () => setTimeout(hide, 150));
+  list.addEventListener("mousedown", (event) => {
+    const option = event.target.closest("[data-name]");
+    if (!option) return;
+    event.preventDefault();
+    chosen = [...list.children].indexOf(option);
+    complete();
+  });
+}

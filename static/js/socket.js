@@ -1,0 +1,70 @@
+// The websocket: where to resume, and what to say when it is gone.
+
+import { code, find, main } from "./page.js";
+
+const OFFLINE_AFTER = 2000; // milliseconds
+
+let lastEvent = Number(main.dataset.eventNo || 0);
+let offline = 0;
+const banner = find("#banner");
+
+export function say(text, link) {
+  banner.replaceChildren(text);
+  if (link) {
+    const anchor = document.createElement("a");
+    anchor.href = link.href;
+    anchor.textContent = link.text;
+    banner.append(" ", anchor);
+  }
+  banner.hidden = false;
+}
+
+export const signedOut = () =>
+  say("You have been signed out. Your draft stays in this browser.", {
+    href: `${main.dataset.urlLogin}?next=${encodeURIComponent(location.pathname)}`,
+    text: "Sign in",
+  });
+
+function quiet() {
+  clearTimeout(offline);
+  offline = 0;
+  banner.hidden = true;
+  banner.replaceChildren();
+}
+
+/** Number of the event that an HTML fragment carries. */
+function numberOf(fragment) {
+  const found = /data-event-no="(\d+)"/.exec(fragment);
+  return found ? Number(found[1]) : 0;
+}
+
+function closed(event) {
+  clearTimeout(offline);
+  if (event.code === 4401) return signedOut();
+  if (event.code === 4404) return say("This conversation is not there any more.", { href: "/", text: "To the conversations" });
+  offline = setTimeout(
+    () => say("No connection. Your text is kept; this page comes back by itself."),
+    OFFLINE_AFTER,
+  );
+  return undefined;
+}
+
+export function start({ onOpen, onMessage }) {
+  if (!code) return;
+  htmx.config.wsReconnectDelay = (tries) => Math.min(8000, 250 * 2 ** tries) * (0.5 + Math.random() / 2);
+  htmx.createWebSocket = (url) => {
+    const address = new URL(url);
+    address.searchParams.set("after", String(lastEvent));
+    return new WebSocket(address);
+  };
+  document.body.addEventListener("htmx:wsOpen", () => {
+    quiet();
+    onOpen();
+  });
+  document.body.addEventListener("htmx:wsClose", (event) => closed(event.detail.event));
+  document.body.addEventListener("htmx:wsAfterMessage", (event) => {
+    const message = event.detail.message;
+    lastEvent = Math.max(lastEvent, numberOf(message));
+    onMessage(message);
+  });
+}
