@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-import importlib
 import logging
 import socket
 from collections.abc import Callable
@@ -13,6 +12,8 @@ from collections.abc import Callable
 from channels.routing import get_default_application
 from daphne.server import Server  # first of Twisted: it chooses the asyncio reactor
 from twisted.internet import defer, reactor
+
+from chatapp import wiring
 
 logger = logging.getLogger(__name__)
 
@@ -90,8 +91,8 @@ def _shut_down() -> defer.Deferred[None]:
 async def _flush() -> None:
     try:
         # Named late: what runs turns is loaded by the application, not by the server.
-        runner = importlib.import_module("chatapp.runner")
-        await asyncio.wait_for(runner.shutdown(), SHUTDOWN_TIMEOUT)
+        wiring = importlib.import_module("chatapp.wiring")
+        await asyncio.wait_for(wiring.shutdown(), SHUTDOWN_TIMEOUT)
     except TimeoutError:
         logger.warning("Some turns were still running after %s seconds.", SHUTDOWN_TIMEOUT)
     except Exception:
