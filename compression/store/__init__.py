@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from compression.database import across
 from compression.store.drafts import (
+    REPLACES_READY,
     Breaker,
     apply,
     apply_ready,
@@ -72,6 +73,7 @@ aundone = across(undone)
 aversions = across(versions)
 
 __all__ = [
+    "REPLACES_READY",
     "Base",
     "Breaker",
     "CompressionState",

@@ -6,9 +6,7 @@ or another run's always wins over a draft that comes late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -33,7 +31,7 @@ from compression.store.rows import (
     to_version,
     writable,
 )
-from compression.types import Item, Ledger, SummaryStatus, Trigger
+from compression.types import Item, SummaryStatus, Trigger
 
 REPLACES_READY = 0.10
 """Share of the budget by which a new draft must free more than the ready one to replace it."""
@@ -206,13 +204,12 @@ def record_attempt(
     final: bool,
     fruitless: bool = False,
     tail_tokens: int = 0,
-    text: str = "",
-    facts: Mapping[str, Any] | None = None,
+    model: str = "",
 ) -> None:
     """Keep an attempt that gave no summary, with its reason, for the reviewer and the breaker.
 
     ``run`` names the run that the attempt belongs to; ``final`` marks the one that ended a run
-    without success, which alone counts for the breaker. ``facts`` are further fields of the row.
+    without success, which alone counts for the breaker.
     Nothing is kept of a conversation that is gone.
     """
     with transaction.atomic():
@@ -225,15 +222,13 @@ def record_attempt(
             parent=base.version,
             trigger=trigger.value,
             reason=reason,
-            text=text,
-            ledger=Ledger(),
+            model=model[:200],
             audit={
                 "run": run,
                 "final": final,
                 "fruitless": fruitless,
                 "tail_tokens": tail_tokens,
             },
-            **(facts or {}),
         )
 
 

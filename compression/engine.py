@@ -1,0 +1,36 @@
+"""What a host brings along, and what one run is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compression.conf import CompressionSettings
+from compression.ports import Summarizer, TokenCounter, Transcript
+from compression.types import Sizes, Trigger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What a host brings along."""
+
+    transcript: Transcript
+    counter: TokenCounter
+    summarizers: tuple[Summarizer, ...] = ()
+    #: The ladder: the summary model first, then the chat model when it is another.
+    extract: Summarizer | None = None
+    #: The deterministic last resort; never used in the background. With no ``summarizers`` it is
+    #: the method by design, and its summaries are not ``degraded``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a run was asked for."""
+
+    conversation_id: int
+    engine: Engine
+    sizes: Sizes
+    trigger: Trigger
+    settings: CompressionSettings
+    focus: str = ""
+    through_seq: int | None = None
+    locks_input: bool = False

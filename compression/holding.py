@@ -1,0 +1,67 @@
+"""Working under a lease: renewed while the work lives, and the work ended when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from django.db import DatabaseError
+
+from compression import store
+from compression.conf import CompressionSettings
+from compression.exceptions import CompressionCancelled, LeaseLost
+
+logger = logging.getLogger(__name__)
+R = TypeVar("R")
+
+
+async def holding(
+    work: asyncio.Task[R], conversation_id: int, token: str, settings: CompressionSettings
+) -> R:
+    """The work's result. Raises LeaseLost, and CompressionCancelled when the work was cancelled.
+
+    However it ends, the work has ended before this returns.
+    """
+    keeper = asyncio.create_task(_renew(conversation_id, token, settings))
+    try:
+        await asyncio.wait({work, keeper}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise LeaseLost
+        if work.cancelled():
+            raise CompressionCancelled
+        return work.result()
+    finally:
+        for task in (work, keeper):
+            task.cancel()
+        await asyncio.gather(work, keeper, return_exceptions=True)
+
+
+async def _renew(conversation_id: int, token: str, settings: CompressionSettings) -> None:
+    """Return when the lease is lost."""
+    held_at = time.monotonic()
+    while True:
+        await asyncio.sleep(settings.renew_seconds)
+        asked_at = time.monotonic()
+        try:
+            if not await store.arenew(conversation_id, token):
+                return
+            held_at = asked_at
+        except DatabaseError as error:
+            logger.warning("A compression lease could not be renewed: %s", error)
+            if asked_at - held_at > settings.lease_seconds:
+                return
+
+
+async def to_its_end(unit: Awaitable[R]) -> R:
+    """Await a unit of work that commits whether or not its awaiter is cancelled.
+
+    What was committed has happened: a cancellation that comes while it does is too late.
+    """
+    task = asyncio.ensure_future(unit)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        return await task

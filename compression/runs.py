@@ -1,0 +1,378 @@
+"""One run of the machine: hold the lease, have a draft made, judge it, put it in place.
+
+A run lives in one asyncio task of one process. Its lease is in the database, so that every other
+process sees it, and a crash gives it back by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from django.db import DatabaseError
+
+from compression import planner, signals, store
+from compression.engine import Request
+from compression.exceptions import (
+    CompressionCancelled,
+    CompressionError,
+    DraftRejected,
+    LeaseLost,
+    NothingToCompress,
+    StaleVersion,
+    SummarizerError,
+)
+from compression.holding import holding, to_its_end
+from compression.judging import Case, Fruitless, Judgement, judge
+from compression.ports import Summarizer
+from compression.store import Base, FitDraft
+from compression.types import Draft, Item, Outcome, Sizes, Span, SummaryStatus, Trigger
+
+logger = logging.getLogger(__name__)
+R = TypeVar("R")
+
+PROGRESS_SECONDS = 0.25
+"""Least time between two progress signals."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """One summariser's failure."""
+
+    status: SummaryStatus
+    reason: str
+    model: str
+    fruitless: bool
+
+
+_living: dict[int, Run] = {}
+"""The runs of this process by conversation: at most one each, by the lease."""
+
+
+def living(conversation_id: int) -> Run | None:
+    """This process's run for a conversation."""
+    return _living.get(conversation_id)
+
+
+async def claimed(request: Request) -> Run | None:
+    """A run that holds the lease, or None when another one does."""
+    claim = asyncio.ensure_future(
+        store.aclaim(
+            request.conversation_id, trigger=request.trigger, locks_input=request.locks_input
+        )
+    )
+    try:
+        token = await asyncio.shield(claim)
+    except asyncio.CancelledError:
+        # A claim that nobody uses would lock the page until it expires.
+        if token := await claim:
+            await store.arelease(request.conversation_id, token)
+        raise
+    return Run(request, token) if token else None
+
+
+class Run:
+    """One claimed run. Await :meth:`outcome` once; it always gives the lease back."""
+
+    def __init__(self, request: Request, token: str) -> None:
+        self._request = request
+        self._token = token
+        self._trigger = request.trigger
+        self._began = time.monotonic()
+        self._base: Base | None = None
+        self._span: Span | None = None
+        self._tail_tokens = 0
+        self._attempts: list[_Attempt] = []
+        self._work: asyncio.Task[Outcome] | None = None
+        self._last_progress = float("-inf")
+
+    def cancel(self) -> None:
+        """Stop the work; :meth:`outcome` answers with code ``compression_cancelled``."""
+        if self._work is not None:
+            self._work.cancel()
+
+    async def announce(self, trigger: Trigger, *, locks_input: bool) -> None:
+        """Say that the run has started, or that the conversation waits for it now."""
+        self._trigger = trigger
+        if self._span is None:
+            return
+        await signals.send(
+            signals.compression_started,
+            conversation_id=self._request.conversation_id,
+            trigger=trigger,
+            message_count=len(self._span.items),
+            source_tokens=self._span.source_tokens,
+            locks_input=locks_input,
+        )
+
+    async def outcome(self) -> Outcome:
+        """Do it all. Raises NothingToCompress; any other end after the start is an outcome."""
+        conversation_id = self._request.conversation_id
+        _living[conversation_id] = self
+        try:
+            self._work = asyncio.create_task(self._compress())
+            outcome = await holding(
+                self._work, conversation_id, self._token, self._request.settings
+            )
+        except asyncio.CancelledError:
+            # The one who awaited this was cancelled; what has begun is ended all the same.
+            await asyncio.shield(self._end(self._ended_anyway()))
+            raise
+        except CompressionError as error:
+            outcome = self._failure(error)
+            await self._end(outcome)
+            if self._span is None:
+                raise
+            return outcome
+        except Exception as error:
+            logger.exception("The compression of conversation %s broke", conversation_id)
+            outcome = self._failure(SummarizerError())
+            await self._end(outcome)
+            if self._span is None:
+                raise SummarizerError from error
+            return outcome
+        finally:
+            if _living.get(conversation_id) is self:
+                del _living[conversation_id]
+        await self._end(outcome)
+        return outcome
+
+    async def _compress(self) -> Outcome:
+        request = self._request
+        base, items = await store.aread(request.conversation_id, request.engine.transcript)
+        self._base = base
+        self._tail_tokens = sum(item.tokens for item in items)
+        sizes = await self._present_sizes(base)
+        span = await asyncio.to_thread(
+            planner.plan,
+            items,
+            sizes,
+            request.settings.planner,
+            trigger=request.trigger,
+            through_seq=request.through_seq,
+        )
+        if request.trigger is Trigger.BACKGROUND:
+            await self._check_beats_ready(span, sizes)
+        self._span = span
+        await self.announce(request.trigger, locks_input=request.locks_input)
+        draft, judgement = await self._ladder(base, items, span, sizes)
+        return await self._put_in_place(base, span, draft, judgement)
+
+    async def _present_sizes(self, base: Base) -> Sizes:
+        """The sizes with the summary as it is now; another may have come since they were taken."""
+        sizes = self._request.sizes
+        tokens = await asyncio.to_thread(self._request.engine.counter.count, base.text)
+        return replace(sizes, summary=max(sizes.summary, tokens) if tokens else 0)
+
+    async def _check_beats_ready(self, span: Span, sizes: Sizes) -> None:
+        """Before a model is paid for: would this draft replace the ready one?"""
+        found = await store.aread_ready(
+            self._request.conversation_id, self._request.engine.transcript
+        )
+        if found is None:
+            return
+        more = sizes.share(span.source_tokens - found[0].source_tokens)
+        if more < store.REPLACES_READY:
+            raise NothingToCompress("A summary is prepared already.", fields={"frees": more})
+
+    async def _ladder(
+        self, base: Base, items: tuple[Item, ...], span: Span, sizes: Sizes
+    ) -> tuple[Draft, Judgement]:
+        """The first fit draft. Raises the last refusal when there is none."""
+        engine = self._request.engine
+        case = Case(
+            base_text=base.text,
+            base_ledger=base.ledger,
+            items=items,
+            span=span,
+            sizes=sizes,
+            settings=self._request.settings.planner,
+            trigger=self._trigger,
+            counter=engine.counter,
+        )
+        last: SummarizerError = SummarizerError()
+        for summarizer in engine.summarizers:
+            try:
+                return await self._attempt(summarizer, case, degraded=False)
+            except SummarizerError as error:
+                last = error
+        if engine.extract is not None and await self._waited_for():
+            return await self._attempt(engine.extract, case, degraded=bool(engine.summarizers))
+        raise last
+
+    async def _waited_for(self) -> bool:
+        """Not in the background, or not any more: another process may have promoted the run."""
+        if self._trigger is Trigger.BACKGROUND:
+            trigger = await store.alease_trigger(self._request.conversation_id, self._token)
+            self._trigger = trigger or self._trigger
+        return self._trigger is not Trigger.BACKGROUND
+
+    async def _attempt(
+        self, summarizer: Summarizer, case: Case, *, degraded: bool
+    ) -> tuple[Draft, Judgement]:
+        try:
+            draft = await summarizer.draft(
+                case.span.items,
+                case.base_ledger,
+                focus=self._request.focus,
+                on_tokens=self._progress,
+            )
+            judgement = await asyncio.to_thread(judge, draft, case)
+        except DraftRejected as error:
+            fruitless = isinstance(error, Fruitless)
+            self._note(SummaryStatus.REJECTED, error.message, summarizer, fruitless=fruitless)
+            raise
+        except SummarizerError as error:
+            self._note(SummaryStatus.FAILED, error.message, summarizer)
+            raise
+        except Exception as error:
+            logger.exception("The summariser %s broke", summarizer.label)
+            broken = SummarizerError()
+            self._note(SummaryStatus.FAILED, broken.message, summarizer)
+            raise broken from error
+        return replace(draft, degraded=degraded), judgement
+
+    def _note(
+        self,
+        status: SummaryStatus,
+        reason: str,
+        summarizer: Summarizer,
+        *,
+        fruitless: bool = False,
+    ) -> None:
+        self._attempts.append(
+            _Attempt(status=status, reason=reason, model=summarizer.label, fruitless=fruitless)
+        )
+
+    async def _progress(self, tokens_written: int) -> None:
+        now = time.monotonic()
+        if now - self._last_progress < PROGRESS_SECONDS:
+            return
+        self._last_progress = now
+        await signals.send(
+            signals.compression_progress,
+            conversation_id=self._request.conversation_id,
+            tokens_written=tokens_written,
+        )
+
+    async def _put_in_place(
+        self, base: Base, span: Span, draft: Draft, judgement: Judgement
+    ) -> Outcome:
+        """Save a background draft, apply any other. Raises when the guards do not hold."""
+        request = self._request
+        fit = self._fit(span, draft, judgement)
+        conversation_id, token = request.conversation_id, self._token
+        if not await self._waited_for():
+            saved = await to_its_end(store.asave_ready(conversation_id, token, base, fit))
+            if saved is not None:
+                return self._success(0, span, draft, judgement)
+            # Promoted at the last moment, or the lease or the version is gone.
+            if not await self._waited_for():
+                raise await self._why_late()
+        fit = replace(fit, trigger=self._trigger)
+        version = await to_its_end(
+            store.aapply(conversation_id, token, base, fit, request.engine.transcript)
+        )
+        if version is None:
+            raise await self._why_late()
+        return self._success(version, span, draft, judgement)
+
+    async def _why_late(self) -> CompressionError:
+        """The lease went to another run, or a person changed the summary."""
+        held = await store.alease_trigger(self._request.conversation_id, self._token)
+        return (
+            LeaseLost()
+            if held is None
+            else StaleVersion("The summary was changed meanwhile; the machine's draft was dropped.")
+        )
+
+    def _fit(self, span: Span, draft: Draft, judgement: Judgement) -> FitDraft:
+        return FitDraft(
+            trigger=self._trigger,
+            text=judgement.text,
+            ledger=judgement.ledger,
+            first_seq=span.first_seq,
+            through_seq=span.through_seq,
+            message_count=len(span.items),
+            fingerprint=store.fingerprint(span.items),
+            source_tokens=span.source_tokens,
+            summary_tokens=judgement.summary_tokens,
+            usage_before=judgement.measures.before.share,
+            usage_after=judgement.measures.after.share,
+            model=draft.model,
+            prompt_version=draft.prompt_version,
+            cost=draft.cost,
+            duration=time.monotonic() - self._began,
+            degraded=draft.degraded,
+            audit=judgement.audit,
+        )
+
+    def _success(self, version: int, span: Span, draft: Draft, judgement: Judgement) -> Outcome:
+        measures = judgement.measures
+        return Outcome(
+            success=True,
+            trigger=self._trigger,
+            version=version,
+            message_count=len(span.items),
+            tokens_before=measures.before.total,
+            tokens_after=measures.after.total,
+            usage_before=measures.before.share,
+            usage_after=measures.after.share,
+            degraded=draft.degraded,
+            model=draft.model,
+            cost=draft.cost,
+            duration=time.monotonic() - self._began,
+            notes=draft.notes,
+        )
+
+    def _ended_anyway(self) -> Outcome:
+        """How a run ended whose awaiter was cancelled: a commit under way is never taken back."""
+        work = self._work
+        if work and work.done() and not work.cancelled() and work.exception() is None:
+            return work.result()
+        return self._failure(CompressionCancelled())
+
+    def _failure(self, error: CompressionError) -> Outcome:
+        return Outcome(
+            success=False,
+            trigger=self._trigger,
+            code=error.code,
+            reason=error.message,
+            message_count=len(self._span.items) if self._span else 0,
+            duration=time.monotonic() - self._began,
+        )
+
+    async def _end(self, outcome: Outcome) -> None:
+        """Keep the failed attempts, give the lease back, and say how it ended."""
+        conversation_id = self._request.conversation_id
+        try:
+            await self._record(outcome)
+            await store.arelease(conversation_id, self._token)
+        except DatabaseError:
+            # The lease expires by itself.
+            logger.exception("The compression of conversation %s left its lease", conversation_id)
+        if self._span is not None:
+            await signals.send(
+                signals.compression_completed, conversation_id=conversation_id, outcome=outcome
+            )
+
+    async def _record(self, outcome: Outcome) -> None:
+        if self._base is None:
+            return
+        ended = outcome.code in {SummarizerError.code, DraftRejected.code}
+        for attempt in self._attempts:
+            await store.arecord_attempt(
+                self._request.conversation_id,
+                run=self._token,
+                status=attempt.status,
+                trigger=self._trigger,
+                reason=attempt.reason,
+                base=self._base,
+                final=ended and attempt is self._attempts[-1],
+                fruitless=attempt.fruitless,
+                tail_tokens=self._tail_tokens,
+                model=attempt.model,
+            )

@@ -1,0 +1,279 @@
+"""The flow of compression: what a host calls. All of it is async and touches no ORM itself.
+
+A host builds an :class:`Engine` once and gives :class:`Sizes` with each call. Whatever the
+machine does to a conversation it does under that conversation's lease; what a person does needs
+none and wins over a machine's draft that comes later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+from compression import conf, planner, runs, signals, store
+from compression.conf import CompressionSettings
+from compression.editing import apply_edit
+from compression.engine import Engine, Request
+from compression.exceptions import CompressionRunning, NothingToCompress
+from compression.judging import Measures, measure
+from compression.markdown import render
+from compression.planner import cap_tokens
+from compression.ports import TokenCounter, Transcript
+from compression.runs import claimed
+from compression.store import CompressionState, Version
+from compression.types import Item, Ledger, Outcome, Sizes, Trigger
+
+__all__ = [
+    "Engine",
+    "apply_ready",
+    "cancel",
+    "clear",
+    "compress",
+    "edit",
+    "prepare",
+    "redo",
+    "restore",
+    "settled",
+    "undo",
+]
+
+SETTLED_SECONDS = 0.2
+"""How often :func:`settled` looks; a run of another process cannot tell this one."""
+
+
+async def compress(
+    conversation_id: int,
+    *,
+    engine: Engine,
+    sizes: Sizes,
+    trigger: Trigger,
+    focus: str = "",
+    through_seq: int | None = None,
+    locks_input: bool = True,
+    settings: CompressionSettings | None = None,
+) -> Outcome:
+    """Compress now and answer how it ended; the outcome's ``code`` says why it did not succeed.
+
+    ``focus`` is what the summary should keep above all; ``through_seq`` asks to compress up to
+    that message. Raises NothingToCompress before any summariser is called, and
+    CompressionRunning when another run holds the lease: a background run is then made the one
+    that is waited for (``fields["promoted"]``), and :func:`settled` tells when it has ended.
+    """
+    request = Request(
+        conversation_id=conversation_id,
+        engine=engine,
+        sizes=sizes,
+        trigger=trigger,
+        settings=settings or conf.settings(),
+        focus=focus,
+        through_seq=through_seq,
+        locks_input=locks_input,
+    )
+    run = await claimed(request)
+    if run is None and not focus and through_seq is None:
+        promoted = await store.apromote(conversation_id, trigger=trigger, locks_input=locks_input)
+        if promoted:
+            await _announce_promotion(request)
+            raise CompressionRunning(fields={"promoted": True})
+        # The background run may have ended between the two looks.
+        run = await claimed(request)
+    if run is None:
+        raise CompressionRunning(fields={"promoted": False})
+    return await run.outcome()
+
+
+async def prepare(
+    conversation_id: int,
+    *,
+    engine: Engine,
+    sizes: Sizes,
+    settings: CompressionSettings | None = None,
+) -> Outcome:
+    """Make a draft in the background and put it aside, input unlocked, never by the extract.
+
+    Success has version 0, unless the conversation came to wait for the run meanwhile; then its
+    draft was applied. Raises NothingToCompress and CompressionRunning.
+    """
+    if not engine.summarizers:
+        raise NothingToCompress("No model is there to prepare a summary in the background.")
+    request = Request(
+        conversation_id=conversation_id,
+        engine=engine,
+        sizes=sizes,
+        trigger=Trigger.BACKGROUND,
+        settings=settings or conf.settings(),
+    )
+    run = await claimed(request)
+    if run is None:
+        raise CompressionRunning(fields={"promoted": False})
+    return await run.outcome()
+
+
+async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> Outcome | None:
+    """Put a prepared draft in place, in milliseconds and without a model.
+
+    None when there is none, its source or parent has changed, a locking run lives, or it would
+    free less than 0.10 of the budget now. ``compression_completed`` alone is sent.
+    """
+    began = time.monotonic()
+    found = await store.aread_ready(conversation_id, engine.transcript)
+    if found is None:
+        return None
+    prepared, base, items = found
+    measures = await asyncio.to_thread(
+        _measure_ready, prepared, base.text, items, sizes, engine.counter
+    )
+    if not planner.worth_applying(measures.span_tokens, measures.growth_tokens, sizes):
+        return None
+    version = await store.aapply_ready(
+        conversation_id,
+        prepared,
+        engine.transcript,
+        usage_before=measures.before.share,
+        usage_after=measures.after.share,
+    )
+    if version is None:
+        return None
+    outcome = Outcome(
+        success=True,
+        trigger=prepared.trigger,
+        version=version,
+        message_count=prepared.message_count,
+        tokens_before=measures.before.total,
+        tokens_after=measures.after.total,
+        usage_before=measures.before.share,
+        usage_after=measures.after.share,
+        model=prepared.model,
+        cost=None if prepared.cost is None else float(prepared.cost),
+        duration=time.monotonic() - began,
+    )
+    await signals.send(
+        signals.compression_completed, conversation_id=conversation_id, outcome=outcome
+    )
+    return outcome
+
+
+async def cancel(conversation_id: int) -> bool:
+    """End a running compression; False when none ran.
+
+    A run of this process stops at once, one of another at its next renewal. The input is
+    unlocked at once in either case.
+    """
+    run = runs.living(conversation_id)
+    if run is not None:
+        run.cancel()
+    return await store.acancel(conversation_id) or run is not None
+
+
+async def settled(conversation_id: int) -> CompressionState:
+    """Wait until no compression runs, here or elsewhere; a crashed one ends by expiry."""
+    # An event cannot tell: the run may live in another process.
+    while (state := await store.aread_state(conversation_id)).running:  # noqa: ASYNC110
+        await asyncio.sleep(SETTLED_SECONDS)
+    return state
+
+
+async def undo(
+    conversation_id: int, *, transcript: Transcript, author_id: int | None = None
+) -> int:
+    """Go back to what the active version was made on; the new version.
+
+    Raises NothingToUndo, StaleSource when a message under it was superseded or removed, and
+    StaleVersion when the summary changed meanwhile.
+    """
+    return await store.aundo(conversation_id, author_id=author_id, transcript=transcript)
+
+
+async def redo(
+    conversation_id: int, *, transcript: Transcript, author_id: int | None = None
+) -> int:
+    """Take the last undo back; the new version. Raises as :func:`undo`."""
+    return await store.aredo(conversation_id, author_id=author_id, transcript=transcript)
+
+
+async def restore(
+    conversation_id: int, version: int, *, transcript: Transcript, author_id: int | None = None
+) -> int:
+    """Make an older version's content active; 0 means no summary. Raises as :func:`undo`."""
+    return await store.arestore(
+        conversation_id, version, author_id=author_id, transcript=transcript
+    )
+
+
+async def edit(
+    conversation_id: int,
+    text: str,
+    *,
+    expected_version: int,
+    author_id: int | None,
+    counter: TokenCounter,
+    sizes: Sizes,
+    settings: CompressionSettings | None = None,
+) -> int:
+    """Put a person's text in place; the new version. At most twice the cap of tokens.
+
+    Raises StaleVersion with both texts when ``expected_version`` is not the active one, and
+    SummaryInvalid naming the line that does not parse.
+    """
+    base = await store.aread_base(conversation_id)
+    if base.version != expected_version:
+        raise store.stale(base, text)
+    limit = 2 * cap_tokens(sizes, (settings or conf.settings()).planner)
+
+    def edited() -> tuple[Ledger, str, int]:
+        ledger = apply_edit(base.ledger, text, limit_tokens=limit, count=counter.count)
+        rendered = render(ledger)
+        return ledger, rendered, counter.count(rendered)
+
+    ledger, rendered, tokens = await asyncio.to_thread(edited)
+    return await store.aedit(base, rendered, ledger, author_id=author_id, summary_tokens=tokens)
+
+
+async def clear(
+    conversation_id: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    through_seq: int | None = None,
+) -> int:
+    """Move the boundary behind the last ended turn with no summary; the new version.
+
+    Undoable. Raises NothingToCompress when that is where it is already, and StaleVersion.
+    """
+    return await store.aclear(
+        conversation_id, author_id=author_id, transcript=transcript, through_seq=through_seq
+    )
+
+
+async def _announce_promotion(request: Request) -> None:
+    run = runs.living(request.conversation_id)
+    if run is not None:
+        await run.announce(request.trigger, locks_input=request.locks_input)
+        return
+    # The run lives in another process; what it compresses is known there.
+    await signals.send(
+        signals.compression_started,
+        conversation_id=request.conversation_id,
+        trigger=request.trigger,
+        message_count=0,
+        source_tokens=0,
+        locks_input=request.locks_input,
+    )
+
+
+def _measure_ready(
+    prepared: Version,
+    base_text: str,
+    items: tuple[Item, ...],
+    sizes: Sizes,
+    counter: TokenCounter,
+) -> Measures:
+    tokens = counter.count(base_text)
+    return measure(
+        items,
+        prepared.through_seq,
+        replace(sizes, summary=max(sizes.summary, tokens) if tokens else 0),
+        old_summary_tokens=tokens,
+        new_summary_tokens=prepared.summary_tokens,
+    )
