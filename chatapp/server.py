@@ -90,8 +90,6 @@ def _shut_down() -> defer.Deferred[None]:
 
 async def _flush() -> None:
     try:
-        # Named late: what runs turns is loaded by the application, not by the server.
-        wiring = importlib.import_module("chatapp.wiring")
         await asyncio.wait_for(wiring.shutdown(), SHUTDOWN_TIMEOUT)
     except TimeoutError:
         logger.warning("Some turns were still running after %s seconds.", SHUTDOWN_TIMEOUT)
