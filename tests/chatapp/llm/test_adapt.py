@@ -1,0 +1,88 @@
+"""What is left out for a server that does not know it."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatapp.llm.adapt import Adaptation, objection, without_system_role
+from chatapp.llm.client import ChatRequest
+from chatapp.llm.errors import RequestRefused
+
+REQUEST = ChatRequest(
+    model="m",
+    messages=({"role": "system", "content": "Rules."}, {"role": "user", "content": "Hi"}),
+    tools=({"type": "function"},),
+    max_tokens=10,
+    response_format={"type": "json_schema"},
+)
+
+
+def test_it_works() -> None:
+    assert Adaptation().apply(REQUEST) == {
+        "model": "m",
+        "messages": list(REQUEST.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "tools": [{"type": "function"}],
+        "response_format": {"type": "json_schema"},
+        "max_tokens": 10,
+    }
+
+
+def test_everything_can_be_left_out() -> None:
+    nothing = Adaptation(
+        supports_usage=False,
+        supports_json_schema=False,
+        supports_system_role=False,
+        supports_tools=False,
+        knows_max_tokens=False,
+    )
+    assert nothing.apply(REQUEST) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Rules.\n\nHi"}],
+        "stream": True,
+        "max_completion_tokens": 10,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter", "field"),
+    [
+        ("Unrecognized request argument supplied: stream_options", "", "supports_usage"),
+        ("extra fields not permitted", "body.stream_options", "supports_usage"),
+        ("'response_format' of type 'json_schema' is not supported", "", "supports_json_schema"),
+        ("Use 'max_completion_tokens' instead.", "max_tokens", "knows_max_tokens"),
+        ("'messages[0].role' does not support 'system' with this model.", "messages[0].role",
+         "supports_system_role"),
+        ("Jinja Exception: System role not supported", "", "supports_system_role"),
+        ("registry/gemma does not support tools", "", "supports_tools"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_to_leave_out(words: str, parameter: str, field: str) -> None:
+    error = RequestRefused(provider_message=words, parameter=parameter)
+    changed = objection(error, REQUEST, Adaptation())
+    assert changed is not None
+    assert getattr(changed, field) is False
+    assert objection(error, REQUEST, changed) is None, "once only"
+    profile = [] if field == "knows_max_tokens" else [(field, False)]
+    assert changed.lessons(Adaptation()) == profile
+
+
+def test_nothing_is_left_out_that_was_not_sent() -> None:
+    plain = ChatRequest(model="m", messages=({"role": "user", "content": "Hi"},))
+    for words in ("response_format", "max_completion_tokens", "support tools", "system role"):
+        assert objection(RequestRefused(provider_message=words), plain, Adaptation()) is None
+
+
+def test_other_refusals_change_nothing() -> None:
+    error = RequestRefused(provider_message="Invalid temperature")
+    assert objection(error, REQUEST, Adaptation()) is None
+
+
+def test_the_system_text_needs_no_user_message() -> None:
+    assert without_system_role([{"role": "system", "content": "Rules."}]) == [
+        {"role": "user", "content": "Rules."}
+    ]
+    assert without_system_role([{"role": "assistant", "content": "x"}]) == [
+        {"role": "assistant", "content": "x"}
+    ]
