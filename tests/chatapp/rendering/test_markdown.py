@@ -238,9 +238,14 @@ def test_code_is_cheap_unless_its_fence_cannot_be_trusted() -> None:
 def test_a_common_reply_is_far_from_the_limit() -> None:
     paragraph = "A paragraph with **bold** words, `code` and a [link](https://x.example).\n\n"
     reply = (paragraph * 3 + "- one\n- two\n\n```python\nx = [1, 2]\n```\n\n") * 60
-    assert len(reply) > 2 * LARGE
+    assert len(reply) > 5 * LARGE
     assert estimate(reply) < MESSAGE_BUDGET
 
 
 def test_a_budget_of_nothing_is_plain_text() -> None:
     assert render_piece("*a*\n  b", Environment(), 0) == '<p class="plain">*a*\n  b</p>\n'
+
+
+@pytest.mark.parametrize("unit", ["[", "![](x", "[a](x", "<http://a> ", "*a ", "1. a\n", "&"])
+def test_a_text_that_is_not_large_may_be_rendered_on_the_event_loop(unit: str) -> None:
+    assert estimate((unit * LARGE)[:LARGE]) < 75_000  # microseconds; a handler has 100 ms

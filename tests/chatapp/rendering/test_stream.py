@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chatapp.rendering.cutter import OPEN_BLOCK, OPEN_FENCE, Cutter
@@ -92,6 +92,7 @@ def test_i22_chunks_make_no_difference(text: str, cuts: list[int], newline: str)
 
 
 @given(TEXTS)
+@example("[r]: https://x.example\n\n[r]\n\n[r]\n")
 @settings(max_examples=40)
 def test_i22_every_prefix_splits_as_it_streamed(text: str) -> None:
     """I22.
