@@ -52,10 +52,13 @@ class Breaker:
 
 
 def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item, ...]]:
-    """The summary as it is, then the live items after its boundary; in this order."""
-    with transaction.atomic():
-        base = read_base(conversation_id)
-        return base, tuple(transcript.items(conversation_id, after_seq=base.boundary))
+    """The summary as it is, then the live items after its boundary.
+
+    In this order no transaction is needed, which on SQLite would keep writers waiting: whatever
+    commits between the two reads lies after that boundary.
+    """
+    base = read_base(conversation_id)
+    return base, tuple(transcript.items(conversation_id, after_seq=base.boundary))
 
 
 def apply(
@@ -134,16 +137,17 @@ def read_ready(
 
     One whose source has changed is discarded: None.
     """
-    with transaction.atomic():
-        prepared = ready(conversation_id)
-        if prepared is None:
-            return None
-        base, items = read(conversation_id, transcript)
-        span = [item for item in items if item.seq <= prepared.through_seq]
-        if fingerprint(span) != prepared.source_fingerprint:
-            _discard_ready(conversation_id, SOURCE_CHANGED)
-            return None
-        return prepared, base, items
+    prepared = ready(conversation_id)
+    if prepared is None:
+        return None
+    base, items = read(conversation_id, transcript)
+    if base.version != prepared.parent:
+        return None
+    span = [item for item in items if item.seq <= prepared.through_seq]
+    if fingerprint(span) != prepared.source_fingerprint:
+        _discard_ready(conversation_id, SOURCE_CHANGED)
+        return None
+    return prepared, base, items
 
 
 def apply_ready(

@@ -176,8 +176,7 @@ def read_version(conversation_id: int, version: int) -> Version:
 def read_base(conversation_id: int) -> Base:
     """The summary, its ledger, boundary and version: one row, then that version's immutable row.
 
-    Call it in a transaction with whatever depends on it. Raises StaleVersion when the
-    conversation does not exist.
+    Raises StaleVersion when the conversation does not exist.
     """
     row = (
         conversations(conversation_id)
