@@ -32,7 +32,7 @@ from chatapp.llm.pieces import as_dict
 MAX_BODY = 64 * 1024
 # Bytes of an error's body that are looked at.
 MAX_RETRY_AFTER = 24 * 3600.0
-# Seconds; more is taken for nonsense.
+# Seconds; more is taken for a day.
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|context_window_exceeded"
@@ -137,8 +137,8 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
                 seconds = max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
             except (ValueError, TypeError, OverflowError):
                 continue
-        if math.isfinite(seconds) and 0 <= seconds <= MAX_RETRY_AFTER:
-            return seconds
+        if math.isfinite(seconds) and seconds >= 0:
+            return min(seconds, MAX_RETRY_AFTER)
     return None
 
 

@@ -126,6 +126,7 @@ class ServerTimeout(LLMError):
         "connect": "The model server did not accept a connection within {seconds:g} s.",
         "first_token": "The model server was silent for {seconds:g} s and had not begun a reply.",
         "between_tokens": "The model server stopped in the middle of its reply for {seconds:g} s.",
+        "closing": "The model server did not end its reply within {seconds:g} s.",
         "total": "The reply was not finished after {seconds:g} s, the longest this program waits.",
     }
 

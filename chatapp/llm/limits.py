@@ -11,11 +11,6 @@ from chatapp.llm.errors import ServerTimeout
 
 T = TypeVar("T")
 
-CLOSING = "closing"
-# The phase after the finish reason, in which a server may still send usage and [DONE].
-CLOSING_GRACE = 2.0
-# Its length in seconds.
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -27,6 +22,8 @@ class Limits:
     #: From asking to the first content; comments and empty pieces do not count.
     between_tokens: float = 60.0
     #: From one piece of content to the next.
+    closing: float = 2.0
+    #: From the finish reason to the end, for usage and ``[DONE]``.
     total: float = 300.0
     #: For everything, retries included.
     max_reply_characters: int = 400_000
@@ -66,8 +63,8 @@ class Clock:
 
     def finish_came(self) -> None:
         """The finish reason has come; little may follow."""
-        if self._phase != CLOSING:
-            self._enter(CLOSING, CLOSING_GRACE)
+        if self._phase != "closing":
+            self._enter("closing", self._limits.closing)
 
     async def within(self, awaitable: Awaitable[T]) -> T:
         """The awaited value. Raises ServerTimeout, naming the limit that has passed."""

@@ -81,16 +81,14 @@ class OpenAIClient:
             follow_redirects=False,
             event_hooks={"response": [self._refuse_errors]},
         )
-        headers: dict[str, Any] = {"Accept-Encoding": "identity"}
-        if not api_key:
-            headers["Authorization"] = Omit()
+        self._headers: dict[str, Any] = {} if api_key else {"Authorization": Omit()}
         self._sdk = AsyncOpenAI(
             base_url=address,
             api_key=api_key or "none",
             max_retries=0,
             timeout=timeout,
             http_client=self._http,
-            default_headers=headers,
+            default_headers={"Accept-Encoding": "identity"},
         )
 
     @asynccontextmanager
@@ -110,7 +108,7 @@ class OpenAIClient:
         """What the server lists under ``/models``."""
         clock = Clock(self._limits)
         async with AsyncExitStack() as stack:
-            opening = self._sdk.models.with_streaming_response.list()
+            opening = self._sdk.models.with_streaming_response.list(extra_headers=self._headers)
             try:
                 opened = await clock.within(stack.enter_async_context(opening))
             except Exception as error:
@@ -184,7 +182,9 @@ class OpenAIClient:
         self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
     ) -> httpx2.Response:
         clock.asking()
-        opening = self._sdk.chat.completions.with_streaming_response.create(**body)
+        opening = self._sdk.chat.completions.with_streaming_response.create(
+            **body, extra_headers=self._headers
+        )
         try:
             opened = await clock.within(stack.enter_async_context(opening))
         except Exception as error:

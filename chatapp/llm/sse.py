@@ -126,10 +126,13 @@ class StreamDecoder:
 
     def _last_words(self) -> Iterator[Chunk]:
         """An event without its blank line; half an event is what a cut leaves, so no error."""
+        is_event = bool(self._data) or self._line.startswith(b"data:")
         try:
             yield from self.feed(b"\n\n")
         except MalformedReply:
-            return
+            if not is_event:
+                raise
+            self._events += 1
 
     def _taken(self) -> Iterator[Chunk]:
         """Hand over what was decoded, joining neighbours."""
