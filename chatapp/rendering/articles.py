@@ -113,6 +113,6 @@ def article_of(
 
 def render_article(article: Article, *, oob: str = "") -> SafeString:
     """The article as HTML; ``oob`` holds the attributes of an out-of-band swap, escaped."""
-    return mark_safe(
-        render_to_string("partials/article.html", {"article": article, "oob": mark_safe(oob)})
-    )
+    html = render_to_string("partials/article.html", {"article": article, "oob": mark_safe(oob)})
+    # The file's last newline would be a text node between two articles on a page load only.
+    return mark_safe(html.strip())

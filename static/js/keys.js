@@ -6,8 +6,8 @@ import { isOpen, submit } from "./composer.js";
 
 function send(event) {
   event.preventDefault();
-  if (slash.run(box.value)) return;
-  submit();
+  if (slash.isShown() && !slash.isWhole()) slash.complete();
+  else if (!slash.run(box.value)) submit();
 }
 
 function inBox(event) {

@@ -39,6 +39,9 @@ export function run(text) {
 
 export const isShown = () => !list.hidden;
 
+/** Whether what is written is a command already, rather than the beginning of one. */
+export const isWhole = () => box.value.slice(1).toLowerCase() in COMMANDS;
+
 export function hide() {
   list.hidden = true;
   chosen = -1;
