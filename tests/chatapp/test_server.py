@@ -1,0 +1,112 @@
+"""The real product as a process: it starts, says where it is, and ends in order."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from chatapp import server as serving
+from tests.servers import ROOT, RunningServer, ServerDied, free_port, manage, status_of
+
+Serve = Callable[..., RunningServer]
+
+
+def test_it_works(server: RunningServer) -> None:
+    assert server.signin_link.startswith(f"{server.base_url}/accounts/link/")
+    assert status_of(f"{server.base_url}/healthz") == 200
+    assert server.terminate() == 0
+    assert "Traceback" not in server.log
+
+
+def test_the_link_shows_a_page(server: RunningServer) -> None:
+    assert status_of(server.signin_link) == 200
+    used = server.signin_link.replace("/accounts/link/", "/accounts/link/x")
+    assert status_of(used) == 410
+
+
+def test_a_second_start_finds_the_owner(serve: Serve) -> None:
+    first = serve()
+    first.kill()
+    second = serve(port=first.port)
+    assert second.signin_link
+    assert second.signin_link != first.signin_link
+    assert "already" in manage(second, "ensure_owner")
+
+
+def test_a_second_process_beside_the_first(serve: Serve) -> None:
+    first = serve()
+    second = serve(prepare=False)
+    assert second.signin_link == ""
+    assert status_of(f"{second.base_url}/healthz") == 200
+    assert status_of(f"{first.base_url}/healthz") == 200
+
+
+def test_a_taken_port_is_one_sentence(serve: Serve, tmp_path: Path) -> None:
+    first = serve()
+    with pytest.raises(ServerDied) as died:
+        serve(port=first.port)
+    said = str(died.value).splitlines()
+    assert said[1:] == [
+        f"CommandError: Port {first.port} on 127.0.0.1 is in use: "
+        "stop the other program or choose another PORT."
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--host", "nowhere.invalid"], ["--port", "70000"]])
+def test_an_impossible_address_is_one_sentence(server: RunningServer, arguments: list[str]) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        manage(server, "serve", *arguments)
+    assert failed.value.returncode == 1
+    assert failed.value.stderr.startswith("CommandError: Cannot listen on ")
+    assert failed.value.stderr.count("\n") == 1
+
+
+def test_a_free_port_is_chosen_and_told() -> None:
+    with serving.listen("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(serving.PortInUse):
+            serving.listen("127.0.0.1", port)
+
+
+async def test_i26_a_message_that_is_too_large_closes_the_socket(server: RunningServer) -> None:
+    """I26: nobody makes the process hold more than a megabyte of one message.
+
+    Breaks when: WEBSOCKET_MAX_SIZE is raised, or not given to Daphne.
+    """
+    url = f"{server.websocket_url}/ws/c/00000000-0000-0000-0000-000000000000/"
+    async with connect(url, origin=server.origin, max_size=None) as socket:  # type: ignore[arg-type]
+        with suppress(ConnectionClosed):  # it may be cut off while it is still sending
+            await socket.send("x" * (serving.WEBSOCKET_MAX_SIZE + 1))
+        await asyncio.wait_for(socket.wait_closed(), 10)
+    assert status_of(f"{server.base_url}/healthz") == 200
+
+
+def test_half_a_request_keeps_nobody_waiting(server: RunningServer) -> None:
+    slow = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    slow.connect()
+    slow.sock.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    assert status_of(f"{server.base_url}/healthz") == 200
+    slow.close()
+
+
+def test_without_its_own_values_it_refuses_to_start(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "serve", "--port", str(free_port())],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "SECRET_KEY is not set" in done.stderr

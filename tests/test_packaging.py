@@ -1,0 +1,161 @@
+"""What is in the box: lock files, make's targets, and a README that tells the truth."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from tests import readme
+from tests.benchmarks.__main__ import cases
+from tests.servers import ROOT
+
+LOCKS = ("requirements-bootstrap.txt", "requirements.txt", "requirements-dev.txt")
+README = (ROOT / "README.md").read_text("utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+
+
+def locked(name: str) -> dict[str, tuple[str, list[str]]]:
+    """Package -> its version and its hashes. Fails at a line that is neither."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    hashes: list[str] = []
+    for line in (ROOT / name).read_text("utf-8").splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        pinned = re.match(r"([a-z0-9._-]+)(?:\[[a-z0-9,_-]+\])?==([^\s;\\]+)", line)
+        if pinned:
+            hashes = []
+            # One package may be pinned several times, for several Pythons or systems.
+            version, before = found.get(pinned[1], (pinned[2], []))
+            found[pinned[1]] = (version, before + hashes)
+            hashes = found[pinned[1]][1]
+            continue
+        digest = re.fullmatch(r"\s+--hash=sha256:([0-9a-f]{64})(?: \\)?", line)
+        assert digest is not None, f"{name}: {line}"
+        hashes.append(digest[1])
+    return found
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_everything_is_pinned_and_hashed(name: str) -> None:
+    packages = locked(name)
+    assert packages
+    assert [package for package, (_, hashes) in packages.items() if not hashes] == []
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_no_lock_file_names_a_host(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    assert "://" not in text
+    assert "--index-url" not in text
+    assert "--find-links" not in text
+
+
+def _wanted(requirements: list[str]) -> set[str]:
+    names = (re.match(r"[A-Za-z0-9._-]+", requirement) for requirement in requirements)
+    return {name[0].lower() for name in names if name}
+
+
+def test_the_locks_hold_what_the_project_asks_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    asked = _wanted(project["project"]["dependencies"])
+    tools = _wanted(project["dependency-groups"]["dev"])
+    assert asked <= set(locked("requirements.txt"))
+    assert asked | tools <= set(locked("requirements-dev.txt"))
+    assert not tools & set(locked("requirements.txt"))
+
+
+def test_testing_happens_with_what_is_served() -> None:
+    tested = locked("requirements-dev.txt")
+    different = {
+        name: (version, tested.get(name))
+        for name, (version, _) in locked("requirements.txt").items()
+        if tested.get(name, ("", []))[0] != version
+    }
+    assert different == {}
+
+
+def _targets() -> set[str]:
+    phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
+    assert phony is not None
+    return set(phony[1].split())
+
+
+def test_every_target_says_what_it_does() -> None:
+    make = shutil.which("make")
+    assert make is not None
+    done = subprocess.run(
+        [make, "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+    )
+    listed = dict(re.findall(r"^ +make ([a-z]+)\t(.+)$", done.stdout, re.MULTILINE))
+    assert set(listed) == _targets()
+    assert all(listed.values())
+
+
+def test_every_target_is_in_the_readme() -> None:
+    assert {target for target in _targets() if f"make {target}" not in README} == set()
+
+
+def _code(language: str) -> Iterator[str]:
+    yield from re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def test_every_make_command_of_the_readme_exists() -> None:
+    commands = re.findall(r"`make ([a-z]+)[^`]*`", README)
+    commands += [found for block in _code("sh") for found in re.findall(r"\bmake ([a-z]+)", block)]
+    assert {"run", "test"} <= set(commands)
+    assert set(commands) <= _targets()
+
+
+def test_every_management_command_of_the_readme_exists() -> None:
+    named = set(re.findall(r"manage\.py ([a-z_]+)", README))
+    assert {"serve", "migrate", "signin_link"} <= named
+    assert named <= set(get_commands())
+    own = {name for name, app in get_commands().items() if app in {"chatapp", "compression"}}
+    assert own <= named
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    source = (ROOT / "chatapp" / "settings.py").read_text("utf-8")
+    read = set(re.findall(r"environment\.\w+\(\s*\"([A-Z_]+)\"", source))
+    rows = set(re.findall(r"^\| `([A-Z_]+)` \|", README, re.MULTILINE))
+    assert rows == read
+
+
+def test_the_readme_lists_every_error_as_it_is() -> None:
+    """Breaks when: an error is added or reworded without ``python -m tests.readme``."""
+    assert readme.written_errors() == readme.errors_table()
+
+
+def test_codes_of_errors_are_their_own() -> None:
+    codes = re.findall(r"^\| `([a-z_]+)` \|", readme.errors_table(), re.MULTILINE)
+    assert len(codes) == len(set(codes))
+
+
+def test_files_that_the_readme_links_to_exist() -> None:
+    links = re.findall(r"\]\((?!https?://)([^)#]+)\)", README)
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_a_benchmark_is_chosen_by_name() -> None:
+    files = {path.stem for path in Path(ROOT / "tests" / "benchmarks").glob("*.py")}
+    assert set(cases()) == {name for name in files if not name.startswith("_")}
+
+
+def test_the_ci_runs_what_everybody_runs() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o100
+    text = script.read_text("utf-8")
+    assert text.startswith("#!/usr/bin/env bash\n")
+    assert "set -euo pipefail" in text
+    assert text.rstrip().endswith("make test")
+
+
+def test_the_license_is_named() -> None:
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT License")
