@@ -1,0 +1,308 @@
+"""Looking at conversations, at what was said in them, and at who looked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import BooleanField, Case, Exists, OuterRef, QuerySet, Value, When
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
+from chatapp.conversations.records import record_access
+from chatapp.models import AccessRecord, Conversation, Message, Summary
+from chatapp.text import visible
+from compression.admin import Fact, ReviewAdmin, RunningFilter
+from compression.store.rows import free
+
+# Characters of a message in the list of messages.
+EXCERPT = 200
+# Versions and attempts listed on the page of a conversation.
+VERSIONS = 100
+CONVERSATION_PARAMETER = "conversation__id__exact"
+
+
+class DegradedFilter(admin.SimpleListFilter):
+    """Conversations by whether their active summary is an extract without a model."""
+
+    title = "active summary degraded"
+    parameter_name = "degraded"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Degraded or not."""
+        return [("yes", "Yes"), ("no", "No")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Filter by the annotation of the list."""
+        if self.value() in {"yes", "no"}:
+            return queryset.filter(active_degraded=self.value() == "yes")
+        return queryset
+
+
+class Shown(ReviewAdmin):
+    """What all review pages of the chat do with text of anyone."""
+
+    def shown(self, text: str) -> str:
+        """Characters that deceive the eye lose their power."""
+        return visible(text)
+
+
+@admin.register(Conversation)
+class ConversationAdmin(Shown):
+    """Conversations: who owns them, how far they are summarised, what runs."""
+
+    list_display = (
+        "name",
+        "owner_name",
+        "model",
+        "messages_ever",
+        "compression_version",
+        "compressed_through",
+        "running",
+        "degraded",
+        "deleted",
+        "updated_at",
+    )
+    list_filter = (
+        RunningFilter,
+        DegradedFilter,
+        ("model", admin.AllValuesFieldListFilter),
+        ("deleted_at", admin.EmptyFieldListFilter),
+    )
+    list_select_related = ("owner",)
+    search_fields = ("title", "code", "owner__username")
+    ordering = ("-updated_at", "-pk")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
+        """With what runs and what is degraded, in the same query."""
+        active = Summary.objects.filter(conversation=OuterRef("pk"), status="active")
+        rows: QuerySet[Conversation] = super().get_queryset(request)
+        return (
+            rows.select_related("owner")
+            .defer("draft", "compressed_context")
+            .annotate(
+                is_running=Case(
+                    When(free(), then=Value(False)),
+                    default=Value(True),
+                    output_field=BooleanField(),
+                ),
+                active_degraded=Exists(active.filter(degraded=True)),
+            )
+        )
+
+    @admin.display(description="conversation", ordering="title")
+    def name(self, conversation: Conversation) -> str:
+        """The title, or the code of one without."""
+        return visible(str(conversation))
+
+    @admin.display(description="owner", ordering="owner__username")
+    def owner_name(self, conversation: Conversation) -> str:
+        """Whose it is."""
+        return visible(conversation.owner.get_username())
+
+    @admin.display(description="messages", ordering="next_seq")
+    def messages_ever(self, conversation: Conversation) -> int:
+        """All messages, superseded ones included."""
+        return conversation.next_seq - 1
+
+    @admin.display(boolean=True, ordering="is_running")
+    def running(self, conversation: Any) -> bool:
+        """Whether it is being compressed now."""
+        return bool(conversation.is_running)
+
+    @admin.display(boolean=True, ordering="active_degraded")
+    def degraded(self, conversation: Any) -> bool:
+        """Whether its summary was made without a model."""
+        return bool(conversation.active_degraded)
+
+    @admin.display(boolean=True, ordering="deleted_at")
+    def deleted(self, conversation: Conversation) -> bool:
+        """Whether its owner deleted it."""
+        return conversation.deleted_at is not None
+
+    def on_look(self, request: HttpRequest, obj: Any) -> None:
+        """Leaves a record."""
+        _record(request, obj, "conversation")
+
+    def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Facts, the links to messages, and the newest versions."""
+        rows = obj.summaries.order_by("-pk").only(
+            "version", "status", "trigger", "created_at", "conversation_id"
+        )
+        versions = [
+            Fact(
+                label="Summary",
+                value=f"{row} · {row.status} · {row.trigger} · {row.created_at:%Y-%m-%d %H:%M}",
+                url=summary_page(request, row.pk),
+            )
+            for row in rows[:VERSIONS]
+        ]
+        facts = [
+            Fact(label="Code", value=obj.code),
+            Fact(label="Owner", value=visible(obj.owner.get_username())),
+            Fact(label="Model", value=visible(obj.model) or "the default"),
+            Fact(
+                label="Messages",
+                value=f"{obj.next_seq - 1:,}",
+                url=messages_page(request, obj.pk),
+            ),
+            Fact(label="Summarised through message", value=obj.compressed_through or "none"),
+            Fact(label="Left out through message", value=obj.truncated_through or "none"),
+            Fact(label="Compressing now", value="yes" if obj.is_running else "no"),
+            Fact(label="Created", value=obj.created_at),
+            Fact(label="Changed", value=obj.updated_at),
+            Fact(label="Deleted", value=obj.deleted_at or "no"),
+        ]
+        if may_read_messages(request):
+            facts.append(
+                Fact(label="System prompt", value=visible(obj.system_prompt) or "the default")
+            )
+        return {"facts": facts + versions}
+
+
+@admin.register(Message)
+class MessageAdmin(Shown):
+    """What was said, one conversation at a time."""
+
+    list_display = ("seq", "role", "excerpt", "status", "token_count", "superseded", "created_at")
+    list_filter = ("role", "status")
+    search_fields = ("text",)
+    ordering = ("seq",)
+    review_template = "admin/chatapp/message/review.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
+        """With the beginning of each text; the whole of it may be long."""
+        rows: QuerySet[Message] = super().get_queryset(request)
+        return rows.annotate(beginning=Left("text", EXCERPT)).only(
+            "seq",
+            "role",
+            "status",
+            "token_count",
+            "superseded_at",
+            "created_at",
+            "conversation_id",
+        )
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Message | None:
+        """One whole message with its conversation; None for an id that is none."""
+        found = super().get_object(request, object_id, from_field)
+        if found is None:
+            return None
+        return Message.objects.select_related("conversation").filter(pk=found.pk).first()
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The messages of one conversation; without one, to the list of conversations."""
+        wanted = request.GET.get(CONVERSATION_PARAMETER, "")
+        conversation = None
+        if self.has_view_permission(request) and wanted.isdecimal() and len(wanted) < 19:
+            conversation = Conversation.objects.filter(pk=int(wanted)).first()
+        if conversation is None and self.has_view_permission(request):
+            return HttpResponseRedirect(reverse("admin:chatapp_conversation_changelist"))
+        if conversation is not None:
+            _record(request, conversation, "messages")
+            extra_context = {
+                **(extra_context or {}),
+                "title": f"Messages of {visible(str(conversation))}",
+            }
+        return super().changelist_view(request, extra_context)
+
+    @admin.display(description="text")
+    def excerpt(self, message: Any) -> str:
+        """The beginning of the text."""
+        return visible(message.beginning) or "(no text)"
+
+    @admin.display(boolean=True)
+    def superseded(self, message: Message) -> bool:
+        """Whether an edit or a regeneration took its place."""
+        return message.superseded_at is not None
+
+    def on_look(self, request: HttpRequest, obj: Any) -> None:
+        """Leaves a record."""
+        _record(request, obj.conversation, "messages")
+
+    def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Everything of one message."""
+        calls = "\n".join(
+            f"{call.get('function', {}).get('name')}({call.get('function', {}).get('arguments')})"
+            for call in obj.tool_calls
+        )
+        texts = {
+            "Text": obj.text,
+            "Reasoning": obj.reasoning,
+            "Added by the program": obj.added_context,
+            "Tool calls": calls,
+        }
+        return {
+            "facts": [
+                Fact(
+                    label="Conversation",
+                    value=visible(str(obj.conversation)),
+                    url=conversation_page(request, obj.conversation_id),
+                ),
+                Fact(label="Number", value=obj.seq),
+                Fact(label="Role", value=obj.role),
+                Fact(label="Tool", value=visible(obj.tool_name) or "none"),
+                Fact(label="Status", value=obj.status),
+                Fact(label="Tokens", value=f"{obj.token_count:,}"),
+                Fact(label="Created", value=obj.created_at),
+                Fact(label="Superseded", value=obj.superseded_at or "no"),
+            ],
+            "texts": [(label, visible(text)) for label, text in texts.items() if text],
+        }
+
+
+@admin.register(AccessRecord)
+class AccessRecordAdmin(Shown):
+    """Who looked at another person's conversation; nobody changes it."""
+
+    list_display = ("at", "viewer_name", "owner_name", "name", "what")
+    list_filter = ("what", "at")
+    list_select_related = ("viewer", "conversation", "conversation__owner")
+    search_fields = ("viewer__username", "conversation__owner__username")
+    ordering = ("-at", "-pk")
+
+    @admin.display(description="viewer", ordering="viewer__username")
+    def viewer_name(self, record: AccessRecord) -> str:
+        """Who looked."""
+        return visible(record.viewer.get_username()) if record.viewer else "(gone)"
+
+    @admin.display(description="owner", ordering="conversation__owner__username")
+    def owner_name(self, record: AccessRecord) -> str:
+        """At whose conversation."""
+        return visible(record.conversation.owner.get_username())
+
+    @admin.display(description="conversation")
+    def name(self, record: AccessRecord) -> str:
+        """At which; by its code, since a title is the owner's words."""
+        return str(record.conversation.code)
+
+    def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """The same, on a page of its own."""
+        return {
+            "facts": [
+                Fact(label="When", value=obj.at),
+                Fact(label="Viewer", value=self.viewer_name(obj)),
+                Fact(label="Owner", value=self.owner_name(obj)),
+                Fact(
+                    label="Conversation",
+                    value=self.name(obj),
+                    url=conversation_page(request, obj.conversation_id),
+                ),
+                Fact(label="Page", value=obj.what),
+            ]
+        }
+
+
+def _record(request: HttpRequest, conversation: Conversation, what: str) -> None:
+    record_access(
+        viewer_id=int(request.user.pk or 0),
+        owner_id=conversation.owner_id,
+        conversation_id=conversation.pk,
+        what=what,
+    )

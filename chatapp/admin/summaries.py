@@ -1,0 +1,83 @@
+"""Reviewing what the summaries say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.http import HttpRequest
+
+from chatapp.admin.links import conversation_page, messages_page
+from chatapp.catalogue import Profile
+from chatapp.conversations.profiles import profile
+from chatapp.conversations.records import record_access
+from chatapp.conversations.transcript import StoredTranscript
+from chatapp.llm.profiles import DEFAULT_WINDOW
+from chatapp.models import Summary
+from chatapp.text import visible
+from compression import conf
+from compression.admin import SummaryReviewAdmin
+from compression.planner import cap_tokens
+from compression.types import Sizes
+
+
+@admin.register(Summary)
+class SummaryAdmin(SummaryReviewAdmin):
+    """Every version and attempt of every conversation."""
+
+    list_display = ("label", "owner", *SummaryReviewAdmin.list_display[1:])
+    list_select_related = ("conversation", "conversation__owner", "author")
+    search_fields = ("conversation__title", "conversation__code", "conversation__owner__username")
+    transcript = StoredTranscript()
+
+    @admin.display(ordering="conversation__owner__username")
+    def owner(self, summary: Summary) -> str:
+        """Whose conversation it is."""
+        return visible(summary.conversation.owner.get_username())
+
+    def shown(self, text: str) -> str:
+        """Characters that deceive the eye lose their power."""
+        return visible(text)
+
+    def on_look(self, request: HttpRequest, obj: Any) -> None:
+        """Leaves a record."""
+        record_access(
+            viewer_id=int(request.user.pk or 0),
+            owner_id=obj.conversation.owner_id,
+            conversation_id=obj.conversation_id,
+            what="summary",
+        )
+
+    def messages_url(self, request: HttpRequest, summary: Any) -> str:
+        """The list of the messages of the span."""
+        return messages_page(
+            request, summary.conversation_id, summary.first_seq, summary.through_seq
+        )
+
+    def message_url(self, request: HttpRequest, summary: Any, seq: int) -> str:
+        """A list of one message."""
+        return messages_page(request, summary.conversation_id, seq, seq)
+
+    def conversation_url(self, request: HttpRequest, summary: Any) -> str:
+        """The conversation's page in the admin."""
+        return conversation_page(request, summary.conversation_id)
+
+    def may_see_missing(self, request: HttpRequest) -> bool:
+        """It is from the originals, so it has a permission of its own."""
+        return request.user.has_perm("chatapp.view_audit")
+
+    def limit_tokens(self, summary: Any) -> int:
+        """Twice the cap for the window of the conversation's model."""
+        row = profile(summary.conversation.model or settings.CHAT_MODEL)
+        known = Profile(
+            name=row.name if row else "",
+            window=settings.CONTEXT_WINDOW or (row.window if row else DEFAULT_WINDOW),
+            max_output_tokens=row.max_output_tokens if row else None,
+        )
+        sizes = Sizes(
+            window=known.window,
+            reserve=known.reserve,
+            calibration=row.calibration if row else known.calibration,
+        )
+        return 2 * cap_tokens(sizes, conf.settings().planner)

@@ -1,0 +1,156 @@
+"""Read-only pages of Django's admin, on which the review of summaries is built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from compression.store.rows import free
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Any]
+else:
+    ModelAdmin = admin.ModelAdmin
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One line of a review page."""
+
+    label: str
+    value: Any
+    url: str = ""
+    #: Where the value leads, if anywhere.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """A titled list of a review page; ``more`` lines were left out."""
+
+    title: str
+    lines: tuple[str, ...]
+    more: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerLine:
+    """One entry of a ledger as it is shown."""
+
+    id: int
+    section: str
+    text: str
+    origin: str
+    state: str
+    sources: tuple[Fact, ...] = ()
+
+
+class RunningFilter(admin.SimpleListFilter):
+    """Conversations that are being compressed now, by the database's clock."""
+
+    title = "compression"
+    parameter_name = "running"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """Running or not."""
+        return [("yes", "running"), ("no", "not running")]
+
+    def queryset(
+        self, request: HttpRequest, queryset: models.QuerySet[Any]
+    ) -> models.QuerySet[Any]:
+        """Filter by the lease."""
+        if self.value() == "yes":
+            return queryset.exclude(free())
+        return queryset.filter(free()) if self.value() == "no" else queryset
+
+
+class ReviewAdmin(ModelAdmin):
+    """A model that is looked at: nothing is added, changed or deleted here, singly or in bulk."""
+
+    actions = None
+    list_per_page = 50
+    show_full_result_count = False
+    review_template = "admin/compression/review.html"
+
+    class Media:
+        css = {"all": ["compression/review.css"]}
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Nobody."""
+        return False
+
+    def shown(self, text: str) -> str:
+        """Text of anyone for the eye; a host that defuses deceiving characters does it here."""
+        return text
+
+    def on_look(self, request: HttpRequest, obj: Any) -> None:
+        """Called once for each request that shows one object, after the permission was checked."""
+
+    def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """What the page of one object shows: ``facts`` and what else the template takes."""
+        raise NotImplementedError
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of one object. Raises PermissionDenied."""
+        obj = self.permitted(request, object_id)
+        if obj is None:
+            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined, no-any-return]
+                request, self.opts, object_id
+            )
+        if request.method not in {"GET", "HEAD"}:
+            return self.act(request, obj)
+        return self.page(request, obj)
+
+    def permitted(self, request: HttpRequest, object_id: str) -> Any:
+        """The object, or None when there is none. Raises PermissionDenied; tells ``on_look``."""
+        obj = self.get_object(request, unquote(object_id))
+        if not self.has_view_permission(request, obj):
+            raise PermissionDenied
+        if obj is not None:
+            self.on_look(request, obj)
+        return obj
+
+    def act(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        """A POST to the page. Raises PermissionDenied."""
+        raise PermissionDenied
+
+    def page(
+        self,
+        request: HttpRequest,
+        obj: Any,
+        more: Mapping[str, Any] | None = None,
+        status: int = 200,
+    ) -> TemplateResponse:
+        """The rendered page."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": self.shown(str(obj)),
+            "opts": self.opts,
+            "original": obj,
+            "media": self.media,
+            "has_view_permission": True,
+            **self.review(request, obj),
+            **(more or {}),
+        }
+        return TemplateResponse(request, self.review_template, context, status=status)
