@@ -13,6 +13,11 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
+def text_or_off(name: str, default: str) -> str:
+    """As :func:`text`, but a variable that is set and empty is empty: it turns something off."""
+    return os.environ.get(name, default).strip()
+
+
 def listing(name: str, default: str = "") -> list[str]:
     """Comma-separated values without empty ones."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
