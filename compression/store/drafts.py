@@ -145,7 +145,7 @@ def read_ready(
         return None
     span = [item for item in items if item.seq <= prepared.through_seq]
     if fingerprint(span) != prepared.source_fingerprint:
-        _discard_ready(conversation_id, SOURCE_CHANGED)
+        _discard_ready(conversation_id, SOURCE_CHANGED, prepared.id)
         return None
     return prepared, base, items
 
@@ -188,7 +188,7 @@ def apply_ready(
             )
             return version
     except StaleSource:
-        discard_ready(conversation_id, SOURCE_CHANGED)
+        _discard_ready(conversation_id, SOURCE_CHANGED, prepared.id)
         return None
 
 
@@ -289,12 +289,11 @@ def retire(conversation_id: int) -> None:
     _discard_ready(conversation_id, "Another version took its place.")
 
 
-def _discard_ready(conversation_id: int, reason: str) -> int:
-    return (
-        summaries(conversation_id)
-        .filter(status=SummaryStatus.READY.value)
-        .update(status=SummaryStatus.DISCARDED.value, reason=reason)
-    )
+def _discard_ready(conversation_id: int, reason: str, row_id: int | None = None) -> int:
+    found = summaries(conversation_id).filter(status=SummaryStatus.READY.value)
+    if row_id is not None:
+        found = found.filter(pk=row_id)
+    return found.update(status=SummaryStatus.DISCARDED.value, reason=reason)
 
 
 def _frees(draft: FitDraft | Version) -> float:
