@@ -12,7 +12,7 @@ import uuid
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from chatapp.events import Event
@@ -61,9 +61,9 @@ class Subscription:
     overflowed: bool = False
     #: Something was dropped; the viewer must read the state again.
 
-    def put(self, published: Published) -> None:
-        """Add an event; past the limit everything is dropped and ``overflowed`` is set."""
-        if len(self._waiting) >= BACKLOG:
+    def put(self, published: Published | None) -> None:
+        """Add an event. None, or one past the limit: the viewer must read the state again."""
+        if published is None or len(self._waiting) >= BACKLOG:
             self._waiting.clear()
             self.overflowed = True
         else:
@@ -114,20 +114,23 @@ class Bus:
         if self._layer is not None:
             await self._send(event.conversation_id, published)
 
-    def _deliver(self, conversation_id: int, published: Published) -> None:
+    async def nudge(self, conversation_id: int) -> None:
+        """Have every viewer read the state again."""
+        self._deliver(conversation_id, None)
+        if self._layer is not None:
+            await self._send(conversation_id, None)
+
+    def _deliver(self, conversation_id: int, published: Published | None) -> None:
         for viewer in self._viewers.get(conversation_id, ()):
             viewer.put(published)
 
-    async def _send(self, conversation_id: int, published: Published) -> None:
+    async def _send(self, conversation_id: int, published: Published | None) -> None:
         assert self._layer is not None
         message = {
             "type": "conversation.event",
             "process": self._process,
             "conversation": conversation_id,
-            "name": published.type,
-            "event_no": published.event_no,
-            "json": published.json,
-            "html": published.html,
+            "event": asdict(published) if published else None,
         }
         try:
             await self._layer.group_send(_group(conversation_id), message)
@@ -180,13 +183,19 @@ class Bus:
                 continue
             if message.get("process") == self._process or "conversation" not in message:
                 continue
-            published = Published(
-                type=message["name"],
-                event_no=message["event_no"],
-                json=message["json"],
-                html=message["html"],
-            )
-            self._deliver(message["conversation"], published)
+            event = message.get("event")
+            self._deliver(message["conversation"], Published(**event) if event else None)
+
+    async def answers(self) -> bool:
+        """Whether the channel layer takes messages; True when there is none."""
+        if self._layer is None:
+            return True
+        try:
+            await self._layer.group_send("readiness", {"type": "readiness"})
+        except Exception:
+            logger.warning("The channel layer does not answer.", exc_info=True)
+            return False
+        return True
 
     async def aclose(self) -> None:
         """Stop receiving."""

@@ -95,8 +95,6 @@ class Basis:
     threshold: float | None = None
     keep_turns: int | None = None
     compression_off: bool = False
-    undone: bool = False
-    #: The active version was reached by Undo.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,8 @@
     │   ├── ContextBlocked          blocked             422
     │   ├── ImportInvalid           import_invalid      422   fields: position
     │   ├── LinkExpired             link_expired        410
-    │   └── RateLimited             rate_limited        429
+    │   ├── RateLimited             rate_limited        429
+    │   └── InternalError           internal            500
     └── LLMError                    (chatapp.llm.errors)
 
 Do not raise :class:`ChatError` itself.
@@ -184,3 +185,11 @@ class RateLimited(ChatError):
     status = 429
     retryable = True
     default_message = "That was a lot at once. Wait a moment and try again."
+
+
+class InternalError(ChatError):
+    """Something unforeseen; the log says what."""
+
+    code = "internal"
+    retryable = True
+    default_message = "Something unforeseen went wrong on this server. It was written to its log."

@@ -3,7 +3,53 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from chatapp.views import conversations, health, messages, pages, summaries
+
+handler404 = "chatapp.views.failures.not_found"
+handler500 = "chatapp.views.failures.server_error"
+
+_conversation = [
+    path("", pages.conversation, name="conversation"),
+    path("messages/", messages.send, name="message-send"),
+    path("messages/<int:seq>/edit/", messages.edit, name="message-edit"),
+    path("turns/<int:turn>/", pages.turn, name="turn"),
+    path("stop/", messages.stop, name="turn-stop"),
+    path("regenerate/", messages.regenerate, name="turn-regenerate"),
+    path("continue/", messages.proceed, name="turn-continue"),
+    path("draft/", messages.draft, name="draft"),
+    path("queue/", messages.queue, name="queue"),
+    path("compact/", summaries.compact, name="compact"),
+    path("compact/cancel/", summaries.cancel, name="compact-cancel"),
+    path("clear/", summaries.clear, name="clear"),
+    path("summary/edit/", summaries.edit, name="summary-edit"),
+    path("summary/restore/", summaries.restore, name="summary-restore"),
+    path("summary/undo/", summaries.undo, name="summary-undo"),
+    path("summary/redo/", summaries.redo, name="summary-redo"),
+    path("context/", pages.context, name="context"),
+    path("summaries/", pages.summaries, name="summary-versions"),
+    path("settings/", conversations.settings, name="conversation-settings"),
+    *(
+        path(
+            f"{name}/",
+            conversations.flag(f"conversation-{name}", field, on=on),
+            name=f"conversation-{name}",
+        )
+        for name, field, on in (
+            ("archive", "archived_at", True),
+            ("unarchive", "archived_at", False),
+            ("delete", "deleted_at", True),
+            ("undelete", "deleted_at", False),
+        )
+    ),
+]
+
 urlpatterns = [
+    path("", pages.home, name="home"),
+    path("c/", messages.create, name="conversation-create"),
+    path("c/<str:code>/", include(_conversation)),
+    path("models/", pages.models, name="models"),
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
     path("accounts/", include("chatapp.accounts_urls")),
     path("admin/", admin.site.urls),
 ]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from django.db import connections
 
@@ -54,7 +54,7 @@ def _unit(function: Callable[[], R]) -> R:
         _release_connections()
 
 
-def across(function: Callable[P, R], *, background: bool = False) -> Callable[P, Awaitable[R]]:
+def across(function: Callable[P, R], *, background: bool = False) -> Callable[P, Coroutine[Any, Any, R]]:
     """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
 
     ``background`` units (checkpoints, sweeps) run in a thread apart, so that they never wait for,

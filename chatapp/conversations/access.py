@@ -76,10 +76,7 @@ def create(
         model=model,
         system_prompt=system_prompt,
     )
-    if project:
-        row.project = Project.objects.filter(owner_id=user_id, slug=project).first()
-        if row.project is None:
-            raise NotFound
+    row.project_id = project_id(user_id, project)
     row.save()
     return str(row.code)
 
@@ -149,6 +146,16 @@ def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
     )
 
 
+def project_id(user_id: int, slug: str) -> int | None:
+    """The id of the person's project; None for an empty slug. Raises NotFound."""
+    if not slug:
+        return None
+    found = Project.objects.filter(owner_id=user_id, slug=slug).values_list("pk", flat=True).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
 def save_draft(user_id: int, code: str, text: str) -> None:
     """Keep what is being written; a draft that waits to be sent is left alone. Raises NotFound."""
     row = owned(user_id, code)
@@ -163,4 +170,5 @@ alinks = across(links)
 achange = across(change)
 aset_automatic_title = across(set_automatic_title)
 aset_flag = across(set_flag)
+aproject = across(project_id)
 asave_draft = across(save_draft)

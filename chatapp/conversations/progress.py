@@ -153,7 +153,7 @@ def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended 
 
 def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
     view = turn_views(Turn.objects.filter(pk=turn_id))[0]
-    message = Message.objects.filter(turn_id=turn_id, seq=view.seq).first()
+    message = Message.objects.filter(turn_id=turn_id, seq=view.seq or 0).first()
     return Ended(
         conversation_id=conversation_id,
         event_no=event_no,

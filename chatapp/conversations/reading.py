@@ -6,6 +6,7 @@ Each function reads in one unit of work; summary and boundary always come from o
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -138,7 +139,7 @@ def compression_view(row: Conversation) -> CompressionView:
     undo, redo = undo_and_redo(active)
     return CompressionView(
         running=state.running,
-        trigger=state.trigger,
+        trigger=str(state.trigger or ""),
         locks_input=state.locks_input,
         started_at=state.started_at,
         version=row.compression_version,
@@ -206,17 +207,12 @@ def stored_messages(
     return [_stored(row) for row in rows.select_related("turn").order_by("seq")]
 
 
-@transaction.atomic
-def basis(conversation_id: int) -> Basis:
-    """What the next request is made of. Raises NotFound for a deleted conversation."""
-    row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
-    if row is None:
-        raise NotFound
-    active = Summary.objects.filter(conversation=row, version=row.compression_version).only(
-        "restored_from"
-    )
-    first = active.first() if row.compression_version else None
-    pinned = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
+def frame(row: Conversation) -> Basis:
+    """What a request is made of but its tail. Expects ``row`` freshly read."""
+    pinned: tuple[StoredMessage, ...] = ()
+    if row.compressed_through:
+        rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
+        pinned = tuple(_stored(one) for one in rows.select_related("turn").order_by("seq"))
     digest = salted_hmac(
         "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
     ).hexdigest()
@@ -231,13 +227,27 @@ def basis(conversation_id: int) -> Basis:
         boundary=row.compressed_through,
         truncated_through=row.truncated_through,
         mark=f"=== {digest[:16]} ===",
-        pinned=tuple(_stored(one) for one in pinned.select_related("turn").order_by("seq")),
-        tail=tuple(stored_messages(row.pk, after_seq=row.compressed_through)),
+        pinned=pinned,
         threshold=row.threshold,
         keep_turns=row.keep_turns,
         compression_off=bool(row.compression_off),
-        undone=first is not None and first.restored_from is not None,
     )
+
+
+@transaction.atomic
+def owned_frame(user_id: int, code: str) -> Basis:
+    """What the person's next request is made of but its tail. Raises NotFound."""
+    return frame(owned(user_id, code))
+
+
+@transaction.atomic
+def basis(conversation_id: int) -> Basis:
+    """What the next request is made of. Raises NotFound for a deleted conversation."""
+    row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
+    if row is None:
+        raise NotFound
+    tail = stored_messages(row.pk, after_seq=row.compressed_through)
+    return replace(frame(row), tail=tuple(tail))
 
 
 @transaction.atomic
@@ -334,8 +344,6 @@ def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
 
 
 abasis = across(basis)
-apage = across(page)
-achanges = across(changes)
-aoverview = across(overview)
+aframe = across(owned_frame)
 aglance = across(glance)
 aturn = across(turn)

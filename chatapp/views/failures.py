@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from chatapp.errors import Forbidden, InternalError, NotFound
+from chatapp.views.answers import failure
 
 
-def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """403: the form's token is missing or old, or the request comes from another site."""
-    return HttpResponse(status=403)
+    return failure(
+        request,
+        Forbidden("This page is out of date or the request came from elsewhere. Reload it."),
+    )
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """404, the same as for a conversation that is not there."""
+    return failure(request, NotFound())
+
+
+def server_error(request: HttpRequest) -> HttpResponseBase:
+    """500; what happened is in the log."""
+    return failure(request, InternalError())

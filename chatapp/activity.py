@@ -1,0 +1,137 @@
+"""The activity log: one line of JSON for every call of a model. No text of anyone, no key.
+
+A file a day, ``activity-YYYY-MM-DD.jsonl``. A line is written by one append, so that several
+processes may share a file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chatapp.llm.client import (
+    ChatRequest,
+    Chunk,
+    Finished,
+    LLMClient,
+    ModelInfo,
+    OnTokens,
+    WholeReply,
+    collect,
+)
+from compression.exceptions import UserFacingError
+
+logger = logging.getLogger(__name__)
+
+_subject: ContextVar[dict[str, Any] | None] = ContextVar("subject", default=None)
+
+
+@contextmanager
+def about(**subject: Any) -> Iterator[None]:
+    """Calls made in this context are noted with these fields (conversation, turn, purpose …)."""
+    token = _subject.set({**(_subject.get() or {}), **subject})
+    try:
+        yield
+    finally:
+        _subject.reset(token)
+
+
+class ActivityLog:
+    """Appends records. ``directory`` empty: nothing is written."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = Path(directory) if directory else None
+        self._failing = False
+
+    async def write(self, record: dict[str, Any]) -> None:
+        """Append one line. A full disk is logged once and disturbs no chat."""
+        if self._directory is not None:
+            await asyncio.to_thread(self._append, record)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        assert self._directory is not None
+        now = datetime.now(UTC)
+        # ASCII only: a line separator or an escape sequence in a name cannot break the line.
+        line = json.dumps({"at": now.isoformat(), **record}, ensure_ascii=True, default=str)
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            path = self._directory / f"activity-{now:%Y-%m-%d}.jsonl"
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(descriptor, line.encode("ascii") + b"\n")
+            finally:
+                os.close(descriptor)
+            self._failing = False
+        except OSError as error:
+            if not self._failing:
+                logger.warning("The activity log cannot be written: %s.", error.strerror)
+            self._failing = True
+
+
+class RecordedClient:
+    """An :class:`chatapp.llm.client.LLMClient` whose every call leaves a line in the log."""
+
+    def __init__(self, client: LLMClient, log: ActivityLog) -> None:
+        self._client = client
+        self._log = log
+
+    @asynccontextmanager
+    async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
+        """See :meth:`chatapp.llm.client.LLMClient.stream`."""
+        record: dict[str, Any] = {
+            "call": "chat",
+            **(_subject.get() or {}),
+            "model": request.model,
+            "messages": len(request.messages),
+            "status": "closed",
+        }
+        begun = time.monotonic()
+        try:
+            async with self._client.stream(request) as chunks:
+                yield self._watched(chunks, record, begun)
+        except UserFacingError as error:
+            record |= {"status": "failed", "error": error.code}
+            raise
+        except asyncio.CancelledError:
+            record["status"] = "cancelled"
+            raise
+        finally:
+            record["seconds"] = round(time.monotonic() - begun, 3)
+            await asyncio.shield(self._log.write(record))
+
+    async def _watched(
+        self, chunks: AsyncIterator[Chunk], record: dict[str, Any], begun: float
+    ) -> AsyncIterator[Chunk]:
+        async for chunk in chunks:
+            if "first_token_seconds" not in record:
+                record["first_token_seconds"] = round(time.monotonic() - begun, 3)
+            if isinstance(chunk, Finished):
+                record |= {"status": "finished", "finish_reason": chunk.finish_reason}
+                if chunk.usage is not None:
+                    record |= {
+                        "prompt_tokens": chunk.usage.prompt_tokens,
+                        "completion_tokens": chunk.usage.completion_tokens,
+                        "cached_tokens": chunk.usage.cached_tokens,
+                    }
+            yield chunk
+
+    async def complete(self, request: ChatRequest, on_tokens: OnTokens | None = None) -> WholeReply:
+        """See :meth:`chatapp.llm.client.LLMClient.complete`."""
+        return await collect(self.stream(request), on_tokens)
+
+    async def models(self) -> tuple[ModelInfo, ...]:
+        """See :meth:`chatapp.llm.client.LLMClient.models`."""
+        return await self._client.models()
+
+    async def aclose(self) -> None:
+        """Close the client."""
+        await self._client.aclose()

@@ -1,0 +1,163 @@
+"""What viewers are told of stored changes, as read from the database, never guessed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Any
+
+from django.utils import timezone
+
+from chatapp import events
+from chatapp.bus import Bus
+from chatapp.conversations.progress import Ended
+from chatapp.conversations.sending import Accepted
+from chatapp.machinery import Machinery
+from compression.types import Outcome, Trigger
+
+
+def common(conversation_id: int, event_no: int) -> dict[str, Any]:
+    """The fields of every event."""
+    return {"conversation_id": conversation_id, "event_no": event_no, "at": timezone.now()}
+
+
+class Announcer:
+    """Publishes events; its ``compression_…`` methods are receivers of compression's signals."""
+
+    def __init__(self, machinery: Machinery, bus: Bus) -> None:
+        self._machinery = machinery
+        self._bus = bus
+        self._starting: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
+        self._numbers: dict[int, int] = {}
+        # Of conversations that are being compressed: the event_no when that began.
+
+    async def begun(self, accepted: Accepted) -> None:
+        """A turn begins."""
+        about = common(accepted.conversation_id, accepted.event_no)
+        for message in accepted.changed:
+            await self._bus.publish(events.MessageChanged(message=message, **about))
+        for message in accepted.messages:
+            await self._bus.publish(events.MessageAdded(message=message, **about))
+        await self._bus.publish(
+            events.TurnStarted(
+                turn=accepted.turn,
+                message_seq=accepted.message_seq,
+                reply_seq=accepted.reply_seq,
+                model=accepted.model,
+                **about,
+            )
+        )
+
+    async def ended(self, ended: Ended) -> None:
+        """A turn got its terminal status."""
+        about = common(ended.conversation_id, ended.event_no)
+        await self._bus.publish(
+            events.TurnFinished(
+                turn=ended.turn.turn,
+                status=ended.turn.status,
+                error=ended.turn.error,
+                usage=ended.turn.usage,
+                message=ended.message,
+                ended=ended.turn,
+                **about,
+            )
+        )
+        if self._bus.watched(ended.conversation_id):
+            _, _, context = await self._machinery.aoverview(ended.conversation_id)
+            await self._bus.publish(events.Context(context=context, **about))
+
+    async def title(self, conversation_id: int, event_no: int, title: str) -> None:
+        """The conversation has another title."""
+        about = common(conversation_id, event_no)
+        await self._bus.publish(events.TitleChanged(title=title, **about))
+
+    async def summary(self, conversation_id: int) -> None:
+        """What the model sees has changed."""
+        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        await self._bus.publish(
+            events.SummaryChanged(
+                version=compression.version,
+                compression=compression,
+                context=context,
+                **common(conversation_id, event_no),
+            )
+        )
+
+    async def compression_starts(self, conversation_id: int) -> None:
+        """Wait until a run of this process begins to compress the conversation."""
+        try:
+            await self._starting[conversation_id].wait()
+        finally:
+            self._starting.pop(conversation_id, None)
+
+    async def compression_started(
+        self,
+        *,
+        conversation_id: int,
+        trigger: Trigger,
+        message_count: int,
+        source_tokens: int,
+        locks_input: bool,
+        **_: Any,
+    ) -> None:
+        """A run has begun, or became the one that is waited for."""
+        if conversation_id in self._starting:
+            self._starting[conversation_id].set()
+        event_no, _compression, _context = await self._machinery.aoverview(conversation_id)
+        self._numbers[conversation_id] = event_no
+        await self._bus.publish(
+            events.CompressionStarted(
+                trigger=str(trigger),
+                message_count=message_count,
+                source_tokens=source_tokens,
+                locks_input=locks_input,
+                **common(conversation_id, event_no),
+            )
+        )
+
+    async def compression_progress(
+        self, *, conversation_id: int, tokens_written: int, **_: Any
+    ) -> None:
+        """More of the summary is written."""
+        await self._bus.publish(
+            events.CompressionProgress(
+                tokens_written=tokens_written,
+                **common(conversation_id, self._numbers.get(conversation_id, 0)),
+            )
+        )
+
+    async def compression_completed(
+        self, *, conversation_id: int, outcome: Outcome, **_: Any
+    ) -> None:
+        """A run has ended, well or not."""
+        self._numbers.pop(conversation_id, None)
+        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        about = common(conversation_id, event_no)
+        await self._bus.publish(
+            events.CompressionCompleted(
+                trigger=str(outcome.trigger),
+                success=outcome.success,
+                version=outcome.version,
+                tokens_before=outcome.tokens_before,
+                tokens_after=outcome.tokens_after,
+                usage_before=outcome.usage_before,
+                usage_after=outcome.usage_after,
+                reason=outcome.reason,
+                code=outcome.code,
+                degraded=outcome.degraded,
+                duration=outcome.duration,
+                cost=outcome.cost,
+                compression=compression,
+                context=context,
+                **about,
+            )
+        )
+        if outcome.success and outcome.version:
+            await self._bus.publish(
+                events.SummaryChanged(
+                    version=compression.version,
+                    compression=compression,
+                    context=context,
+                    **about,
+                )
+            )

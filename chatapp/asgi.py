@@ -1,0 +1,105 @@
+"""The ASGI application: pages, static files, websockets, and the process's beginning and end."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
+
+from django.core.asgi import get_asgi_application
+
+http_application: Any = get_asgi_application()
+
+# These import models, so Django must be set up by now.
+from asgiref.wsgi import WsgiToAsgi
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
+from django.urls import path
+from whitenoise import WhiteNoise
+
+from chatapp import wiring
+from chatapp.consumers import ConversationConsumer
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
+
+
+def _not_found(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
+    start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+    return [b"There is no such file."]
+
+
+def _static_headers(headers: Any, path: str, url: str) -> None:
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Content-Security-Policy"] = "default-src 'none'; style-src 'self'"
+
+
+static_application: Application = WsgiToAsgi(  # type: ignore[no-untyped-call]
+    WhiteNoise(
+        _not_found,
+        root=str(settings.STATIC_ROOT),
+        prefix=settings.STATIC_URL,
+        immutable_file_test=lambda path, url: bool(_HASHED.search(url)),
+        add_headers_function=_static_headers,
+    )
+)
+
+
+def same_origin(application: Application, allowed: list[str]) -> Application:
+    """Refuse with 403 every handshake whose Origin is not, to the letter, one of ``allowed``.
+
+    A comparison of whole origins knows scheme, host and port, and has nothing to parse that an
+    attacker wrote.
+    """
+    known = {origin.rstrip("/").lower().encode() for origin in allowed}
+    denier = WebsocketDenier.as_asgi()
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        origins = [value for name, value in scope["headers"] if name.lower() == b"origin"]
+        if len(origins) == 1 and origins[0].lower() in known:
+            await application(scope, receive, send)
+        else:
+            await denier(scope, receive, send)
+
+    return checked
+
+
+async def _http(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["path"].startswith(settings.STATIC_URL):
+        await static_application(scope, receive, send)
+    else:
+        await http_application(scope, receive, send)
+
+
+async def _lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+    """For servers that tell the process's beginning and end; Daphne is told by its reactor."""
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await wiring.start()
+            await send({"type": "lifespan.startup.complete"})
+        elif message["type"] == "lifespan.shutdown":
+            await wiring.shutdown()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+
+
+_sockets = URLRouter([path("ws/c/<str:code>/", ConversationConsumer.as_asgi())])
+
+application = ProtocolTypeRouter(
+    {
+        "http": _http,
+        "websocket": same_origin(AuthMiddlewareStack(_sockets), settings.ALLOWED_ORIGINS),
+        "lifespan": _lifespan,
+    }
+)

@@ -1,0 +1,197 @@
+"""Which models there are, and what is known of each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatapp.conversations.profiles import alearn, alearn_usage, anames, aprofile, asave
+from chatapp.llm.client import LLMClient, ModelInfo
+from chatapp.llm.errors import LLMError, ModelUnknown
+from chatapp.llm.profiles import ProfileFigures, price_figures, resolve_profile
+from chatapp.models import ModelProfile
+
+logger = logging.getLogger(__name__)
+
+# Seconds for which a server's list of models is believed, and for which its silence is.
+LIST_LIVES = 300.0
+SILENCE_LIVES = 5.0
+# The reply's share of the window when nobody says how long a reply may be.
+RESERVE_SHARE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a turn needs to know of its model."""
+
+    name: str
+    window: int = 8192
+    #: Tokens, as the provider counts them.
+    max_output_tokens: int | None = None
+    supports_tools: bool = True
+    supports_system_role: bool = True
+    supports_json_schema: bool = True
+    supports_usage: bool = True
+    calibration: float = 1.1
+    #: Provider's tokens for one ruler token.
+    input_price: float | None = None
+    cached_input_price: float | None = None
+    output_price: float | None = None
+    #: US dollars a million tokens.
+    sources: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def reserve(self) -> int:
+        """Tokens kept free for the reply: its limit, at most a quarter of the window."""
+        quarter = self.window // RESERVE_SHARE
+        return min(self.max_output_tokens or quarter, quarter)
+
+    def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
+        """US dollars of one call; None when the price is not known."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        cached_price = (
+            self.input_price if self.cached_input_price is None else self.cached_input_price
+        )
+        total = (prompt - cached) * self.input_price + cached * cached_price
+        return (total + completion * self.output_price) / 1_000_000
+
+
+class Catalogue:
+    """The models behind one client. ``clock`` gives seconds that never run backwards."""
+
+    def __init__(
+        self,
+        client: LLMClient,
+        *,
+        chat_model: str = "",
+        window: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._chat_model = chat_model
+        self._window = window
+        self._clock = clock
+        self._listed: tuple[ModelInfo, ...] = ()
+        self._known_until = 0.0
+        self._failure: LLMError | None = None
+        self._asking = asyncio.Lock()
+        self._profiles: dict[str, Profile] = {}
+
+    async def default_name(self) -> str:
+        """The model of a conversation that names none: the setting, else the server's first.
+
+        Raises LLMError when the server must be asked and does not answer.
+        """
+        if self._chat_model:
+            return self._chat_model
+        listed = await self._models()
+        if not listed:
+            raise ModelUnknown(
+                "The model server lists no model. Set CHAT_MODEL to the name of one."
+            )
+        return listed[0].name
+
+    async def names(self) -> list[str]:
+        """The models to choose from, as last heard; asks nobody."""
+        names = [one.name for one in self._listed] or await anames()
+        if self._chat_model and self._chat_model not in names:
+            names.insert(0, self._chat_model)
+        return names
+
+    def known_name(self) -> str:
+        """The default model if it is known without asking, else empty."""
+        return self._chat_model or (self._listed[0].name if self._listed else "")
+
+    def known_profile(self, name: str) -> Profile:
+        """What is known of a model without asking; the defaults for one never heard of."""
+        name = name or self.known_name()
+        return self._profiles.get(name) or Profile(name=name, window=self._window or 8192)
+
+    async def profile(self, name: str) -> Profile:
+        """What is known of a model; with its server silent, what was stored or the defaults."""
+        name = name or await self.default_name()
+        try:
+            await self._models()
+        except LLMError:
+            logger.info("The model server did not list its models; going on with what is known.")
+        info = next((one for one in self._listed if one.name == name), None)
+        stored = await aprofile(name)
+        if info is not None or stored is None:
+            figures = resolve_profile(name, info, prices=price_figures(name))
+            await asave({name: _fields(figures)})
+            stored = await aprofile(name)
+        assert stored is not None
+        profile = _profile(stored, self._window)
+        self._profiles[name] = profile
+        return profile
+
+    async def warm(self) -> None:
+        """Ask for the models once, so that the first page can name them. Never raises."""
+        try:
+            await self.profile(await self.default_name())
+        except LLMError as error:
+            logger.warning("The model server is not ready: %s", error.message)
+
+    async def learn(self, name: str, fact: str, value: Any) -> None:
+        """Remember what a server taught us: what it refuses, or its window."""
+        await alearn(name, fact, value)
+        self._profiles.pop(name, None)
+
+    async def calibrate(self, profile: Profile, *, reported: int, counted: int) -> None:
+        """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens."""
+        if reported > 0 and counted > 0:
+            await alearn_usage(profile.name, reported=reported, counted=counted)
+
+    async def _models(self) -> tuple[ModelInfo, ...]:
+        """The server's list, asked for at most every few minutes. Raises LLMError."""
+        async with self._asking:
+            if self._clock() < self._known_until:
+                if self._failure is not None:
+                    raise self._failure
+                return self._listed
+            try:
+                self._listed = await self._client.models()
+            except LLMError as failure:
+                self._failure = failure
+                self._known_until = self._clock() + SILENCE_LIVES
+                raise
+            self._failure = None
+            self._known_until = self._clock() + LIST_LIVES
+            await asave({one.name: {} for one in self._listed}, complete=True)
+            return self._listed
+
+
+def _fields(figures: ProfileFigures) -> dict[str, Any]:
+    return {
+        "window": figures.window,
+        "max_output_tokens": figures.max_output_tokens,
+        "input_price": figures.input_price,
+        "cached_input_price": figures.cached_input_price,
+        "output_price": figures.output_price,
+        "sources": dict(figures.sources),
+    }
+
+
+def _profile(row: ModelProfile, window: int | None) -> Profile:
+    def price(value: Any) -> float | None:
+        return None if value is None else float(value)
+
+    return Profile(
+        name=row.name,
+        window=window or row.window,
+        max_output_tokens=row.max_output_tokens,
+        supports_tools=row.supports_tools,
+        supports_system_role=row.supports_system_role,
+        supports_json_schema=row.supports_json_schema,
+        supports_usage=row.supports_usage,
+        calibration=row.calibration,
+        input_price=price(row.input_price),
+        cached_input_price=price(row.cached_input_price),
+        output_price=price(row.output_price),
+        sources=dict(row.sources),
+    )

@@ -1,0 +1,342 @@
+"""What people can do to a conversation: check, store, run. Views and other doors call these."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from chatapp import context, wiring
+from chatapp.catalogue import Profile
+from chatapp.conversations import access, sending
+from chatapp.conversations.reading import abasis, aframe
+from chatapp.counting import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
+from chatapp.errors import MessageTooLarge, NothingToStop
+from chatapp.llm.errors import LLMError
+from chatapp.preparation import compression_settings
+from compression import services, store
+from compression.exceptions import CompressionRunning
+from compression.types import EntryState, Section, Sizes, Trigger
+
+# Not every server takes an unfinished reply as a beginning; every model takes this.
+CONTINUE = "Continue exactly where you stopped."
+
+
+async def send(
+    user_id: int,
+    code: str,
+    text: str,
+    client_msg_id: uuid.UUID,
+    *,
+    last_seen_seq: int | None = None,
+) -> sending.Accepted | sending.Queued:
+    """Store a message and begin its turn; only then answer.
+
+    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn.
+    """
+    frame = await aframe(user_id, code)
+    profile = await _profile(frame.model)
+    tokens = await _count(text)
+    await _check_size(frame, profile, tokens)
+    runner = wiring.runner()
+    result = await sending.aaccept(
+        user_id,
+        code,
+        text=text,
+        client_msg_id=client_msg_id,
+        tokens=tokens,
+        model=profile.name,
+        holder=runner.holder,
+        last_seen_seq=last_seen_seq,
+    )
+    if isinstance(result, sending.Queued):
+        await wiring.bus().nudge(result.conversation_id)
+    elif result.fresh:
+        await runner.start(result)
+    return result
+
+
+async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accepted:
+    """Answer the last user message, or the one at or before ``seq``, again.
+
+    Raises NotFound, TurnOpen, Summarised.
+    """
+    frame = await aframe(user_id, code)
+    profile = await _profile(frame.model)
+    runner = wiring.runner()
+    result = await sending.aregenerate(
+        user_id, code, model=profile.name, holder=runner.holder, seq=seq
+    )
+    await runner.start(result)
+    return result
+
+
+async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.Accepted:
+    """Send another text in place of a user message. Raises as :func:`send`, and Summarised."""
+    frame = await aframe(user_id, code)
+    profile = await _profile(frame.model)
+    tokens = await _count(text)
+    await _check_size(frame, profile, tokens)
+    runner = wiring.runner()
+    result = await sending.aedit(
+        user_id,
+        code,
+        seq,
+        text=text,
+        tokens=tokens,
+        model=profile.name,
+        holder=runner.holder,
+    )
+    await runner.start(result)
+    return result
+
+
+async def proceed(
+    user_id: int, code: str, client_msg_id: uuid.UUID
+) -> sending.Accepted | sending.Queued:
+    """Ask the model to go on where its reply ended: a message of the person's like any other.
+
+    Raises as :func:`send`.
+    """
+    return await send(user_id, code, CONTINUE, client_msg_id)
+
+
+async def send_now(user_id: int, code: str) -> None:
+    """Stop the open turn, so that the message that waits is sent. Raises NotFound."""
+    try:
+        await stop(user_id, code)
+    except NothingToStop:
+        # The turn has just ended: what waits is being sent already.
+        return
+
+
+async def stop(user_id: int, code: str) -> None:
+    """End the open turn, whichever process runs it. Raises NotFound, NothingToStop."""
+    _, turn = await sending.arequest_stop(user_id, code)
+    wiring.runner().stop(turn)
+
+
+async def compact(
+    user_id: int, code: str, *, focus: str = "", through_seq: int | None = None
+) -> str:
+    """Compress now: ``"started"``, or ``"running"`` when a run is under way already.
+
+    Raises NotFound, and NothingToCompress before any model is called.
+    """
+    frame = await aframe(user_id, code)
+    profile = await _profile(frame.model)
+    basis = await abasis(frame.conversation_id)
+    machinery, runner = wiring.machinery(), wiring.runner()
+    run = services.compress(
+        basis.conversation_id,
+        engine=machinery.engine(profile),
+        sizes=sizes_of(basis, profile),
+        trigger=Trigger.MANUAL,
+        focus=focus,
+        through_seq=through_seq,
+        settings=compression_settings(basis),
+    )
+    try:
+        await runner.begin_compression(basis.conversation_id, run)
+    except CompressionRunning:
+        return "running"
+    return "started"
+
+
+async def cancel_compression(user_id: int, code: str) -> bool:
+    """End a running compression; False when none ran. Raises NotFound."""
+    frame = await aframe(user_id, code)
+    cancelled = await services.cancel(frame.conversation_id)
+    if cancelled:
+        await wiring.bus().nudge(frame.conversation_id)
+    return cancelled
+
+
+async def undo(user_id: int, code: str) -> int:
+    """Go back to the version before. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
+    frame = await aframe(user_id, code)
+    transcript = wiring.machinery().transcript
+    version = await services.undo(frame.conversation_id, transcript=transcript, author_id=user_id)
+    await wiring.announcer().summary(frame.conversation_id)
+    return version
+
+
+async def redo(user_id: int, code: str) -> int:
+    """Take the last undo back. Raises as :func:`undo`."""
+    frame = await aframe(user_id, code)
+    transcript = wiring.machinery().transcript
+    version = await services.redo(frame.conversation_id, transcript=transcript, author_id=user_id)
+    await wiring.announcer().summary(frame.conversation_id)
+    return version
+
+
+async def restore(user_id: int, code: str, version: int) -> int:
+    """Make an older version active; 0 means no summary. Raises as :func:`undo`."""
+    frame = await aframe(user_id, code)
+    restored = await services.restore(
+        frame.conversation_id,
+        version,
+        transcript=wiring.machinery().transcript,
+        author_id=user_id,
+    )
+    await wiring.announcer().summary(frame.conversation_id)
+    return restored
+
+
+async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
+    """Put a person's text in place of version ``version``.
+
+    Raises NotFound, StaleVersion with both texts, SummaryInvalid naming the line.
+    """
+    frame = await aframe(user_id, code)
+    profile = await _profile(frame.model)
+    edited = await services.edit(
+        frame.conversation_id,
+        text,
+        expected_version=version,
+        author_id=user_id,
+        counter=wiring.machinery().counter,
+        sizes=sizes_of(frame, profile),
+        settings=compression_settings(frame),
+    )
+    await wiring.announcer().summary(frame.conversation_id)
+    return edited
+
+
+async def clear(user_id: int, code: str) -> int:
+    """Start afresh: the boundary to the end, no summary; undoable. Raises NothingToCompress."""
+    frame = await aframe(user_id, code)
+    version = await services.clear(
+        frame.conversation_id, transcript=wiring.machinery().transcript, author_id=user_id
+    )
+    await wiring.announcer().summary(frame.conversation_id)
+    return version
+
+
+async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
+    """Write settings of a conversation and tell its viewers. Raises NotFound."""
+    event_no = await access.achange(user_id, code, changes)
+    frame = await aframe(user_id, code)
+    if "title" in changes:
+        await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])
+    await wiring.bus().nudge(frame.conversation_id)
+
+
+async def context_parts(user_id: int, code: str) -> ContextParts:
+    """The next request as it would be sent now. Raises NotFound."""
+    frame = await aframe(user_id, code)
+    profile = await _profile(frame.model)
+    basis = await abasis(frame.conversation_id)
+    return await asyncio.to_thread(_context_parts, basis, profile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextParts:
+    """The next request, by part and message by message."""
+
+    groups: list[dict[str, Any]]
+    #: name, tokens (calibrated), messages: [{role, text, tokens}].
+    built: context.BuiltRequest
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "parts": self.groups,
+            "messages": list(self.built.messages),
+            "manifest": self.built.manifest,
+        }
+
+
+def _context_parts(basis: context.Basis, profile: Profile) -> ContextParts:
+    counter = wiring.machinery().counter
+    sized = sizes_of(basis, profile)
+    built = context.build_request(
+        basis, sized, counter=counter, system_role=profile.supports_system_role
+    )
+
+    def shown(role: str, text: str, tokens: int) -> dict[str, Any]:
+        return {"role": role, "text": text, "tokens": round(tokens * sized.calibration)}
+
+    heads = (
+        ("system", context.instructions(basis), sized.fixed),
+        ("summary", context.summary_block(basis), sized.summary),
+        ("pinned", context.pinned_block(basis), sized.pinned),
+    )
+    groups = [
+        {
+            "name": name,
+            "tokens": round(tokens * sized.calibration),
+            "messages": [shown("system", text, tokens)] if text else [],
+        }
+        for name, text, tokens in heads
+    ]
+    tail = [
+        shown(one.message["role"], _wire_text(one.message), one.tokens)
+        for one in context.wire_of(context.visible_tail(basis), counter)
+    ]
+    groups.append({"name": "tail", "tokens": built.usage.tail, "messages": tail})
+    return ContextParts(groups=groups, built=built)
+
+
+def _wire_text(message: dict[str, Any]) -> str:
+    calls = message.get("tool_calls")
+    text = str(message.get("content") or "")
+    return f"{text}\n{json.dumps(calls, ensure_ascii=False)}".strip() if calls else text
+
+
+def sizes_of(basis: context.Basis, profile: Profile) -> Sizes:
+    """What the next request costs besides its messages."""
+    return context.sizes(
+        basis,
+        wiring.machinery().counter,
+        window=profile.window,
+        reserve=profile.reserve,
+        calibration=profile.calibration,
+    )
+
+
+async def _profile(model: str) -> Profile:
+    """The model's profile; when the server is silent, of a name that is still to be found.
+
+    The turn itself says what is wrong with the server: a message is stored before it is asked.
+    """
+    catalogue = wiring.machinery().catalogue
+    try:
+        return await catalogue.profile(model)
+    except LLMError:
+        return catalogue.known_profile(model)
+
+
+async def _count(text: str) -> int:
+    counter = wiring.machinery().counter
+    if len(text) <= INLINE_CHARACTERS:
+        return message_tokens(counter, text)
+    return await asyncio.to_thread(message_tokens, counter, text)
+
+
+async def _check_size(frame: context.Basis, profile: Profile, tokens: int) -> None:
+    """Fixed parts, live constraints and the message must fit into the budget together."""
+    sized = sizes_of(frame, profile)
+    if sized.share(sized.fixed + sized.summary + tokens) <= 1.0:
+        return
+    constraints = 0
+    if frame.version:
+        counter = wiring.machinery().counter
+        base = await store.aread_base(frame.conversation_id)
+        constraints = sum(
+            counter.count(entry.text) + MESSAGE_OVERHEAD
+            for entry in base.ledger.entries
+            if entry.section is Section.CONSTRAINTS and entry.state is EntryState.LIVE
+        )
+    if sized.share(sized.fixed + constraints + tokens) > 1.0:
+        factor = sized.calibration
+        raise MessageTooLarge.from_figures(
+            window=sized.window,
+            reserve=sized.reserve,
+            fixed=ceil(sized.fixed * factor),
+            constraints=ceil(constraints * factor),
+            message=ceil(tokens * factor),
+        )

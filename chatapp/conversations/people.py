@@ -1,0 +1,35 @@
+"""What the chat knows of a person besides their conversations."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.utils.crypto import constant_time_compare
+
+from chatapp.models import UserSettings
+from compression.database import across
+
+
+def theme(user_id: int) -> str:
+    """``light``, ``dark`` or ``system``."""
+    chosen = UserSettings.objects.filter(user_id=user_id).values_list("theme", flat=True).first()
+    return chosen or "system"
+
+
+def still_signed_in(session_key: str | None, user_id: int) -> bool:
+    """Whether this session has not ended since, by sign-out, a new password, or deactivation."""
+    if not session_key:
+        return False
+    session = import_module(settings.SESSION_ENGINE).SessionStore(session_key).load()
+    if str(session.get(SESSION_KEY)) != str(user_id):
+        return False
+    user = get_user_model()._default_manager.filter(pk=user_id, is_active=True).first()
+    if user is None:
+        return False
+    return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
+
+
+atheme = across(theme)
+astill_signed_in = across(still_signed_in)

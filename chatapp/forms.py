@@ -1,0 +1,104 @@
+"""What people type, checked: each function gives a clean value or raises InvalidInput."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from django.conf import settings
+
+from chatapp.errors import InvalidInput
+from chatapp.text import problems
+
+TITLE_LENGTH = 200
+# A draft may still be longer than a message may be: nothing that was pasted is lost.
+DRAFT_LENGTH = 2_000_000
+PROMPT_LENGTH = 20_000
+FOCUS_LENGTH = 500
+MODEL_LENGTH = 200
+# The largest whole number that every database stores.
+LARGEST = 2**63 - 1
+
+
+def storable(name: str, text: str, *, longest: int) -> str:
+    """A text of at most ``longest`` characters that every database can store."""
+    found = problems(text)
+    if found:
+        raise InvalidInput.of(name, found[0])
+    if len(text) > longest:
+        raise InvalidInput.of(
+            name, f"This text has {len(text):,} characters; at most {longest:,} are possible."
+        )
+    return text
+
+
+def message_text(fields: Mapping[str, str]) -> str:
+    """The text of a message: not blank, not too long, line ends as ``\\n``."""
+    text = fields.get("text", "").replace("\r\n", "\n")
+    if not text.strip():
+        raise InvalidInput.of("text", "The message is empty. Write something first.")
+    return storable("text", text, longest=settings.MESSAGE_MAX_LENGTH)
+
+
+def client_msg_id(fields: Mapping[str, str]) -> uuid.UUID:
+    """The sender's own id of a message, by which a repeated send is recognised."""
+    try:
+        return uuid.UUID(fields.get("client_msg_id", ""))
+    except ValueError:
+        raise InvalidInput.of(
+            "client_msg_id", "The message needs a client_msg_id, a UUID made by the sender."
+        ) from None
+
+
+def optional_id(fields: Mapping[str, str]) -> uuid.UUID:
+    """The sender's own id, or a new one for a sender that repeats nothing."""
+    return client_msg_id(fields) if fields.get("client_msg_id") else uuid.uuid4()
+
+
+def number(fields: Mapping[str, str], name: str) -> int | None:
+    """A whole number that is not negative; None when the field is absent or empty."""
+    value = fields.get(name, "").strip()
+    if not value:
+        return None
+    if not value.isascii() or not value.isdigit() or len(value) > 19 or int(value) > LARGEST:
+        raise InvalidInput.of(name, "This must be a whole number.")
+    return int(value)
+
+
+def required_number(fields: Mapping[str, str], name: str) -> int:
+    """A whole number that must be given."""
+    value = number(fields, name)
+    if value is None:
+        raise InvalidInput.of(name, "This must be a whole number.")
+    return value
+
+
+def title(fields: Mapping[str, str]) -> str:
+    """A title on one line."""
+    text = " ".join(fields.get("title", "").split())
+    return storable("title", text, longest=TITLE_LENGTH)
+
+
+def model_name(fields: Mapping[str, str]) -> str:
+    """A model's name; empty for the default."""
+    return storable("model", fields.get("model", "").strip(), longest=MODEL_LENGTH)
+
+
+def system_prompt(fields: Mapping[str, str]) -> str:
+    """A conversation's own prompt."""
+    text = fields.get("system_prompt", "").replace("\r\n", "\n")
+    return storable("system_prompt", text, longest=PROMPT_LENGTH)
+
+
+def threshold(fields: Mapping[str, str]) -> float | None:
+    """A share of the budget from 0.5 to 0.95; None for the default."""
+    value = fields.get("threshold", "").strip()
+    if not value:
+        return None
+    try:
+        share = float(value)
+    except ValueError:
+        raise InvalidInput.of("threshold", "This must be a number from 0.5 to 0.95.") from None
+    if not 0.5 <= share <= 0.95:
+        raise InvalidInput.of("threshold", "This must be a number from 0.5 to 0.95.")
+    return share

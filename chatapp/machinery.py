@@ -1,0 +1,207 @@
+"""What turns run on: the model's client, what is known of models, the ruler, the summarisers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from chatapp import activity, context
+from chatapp.catalogue import Catalogue, Profile
+from chatapp.conversations import reading
+from chatapp.llm.client import ChatRequest, LLMClient
+from chatapp.llm.errors import LLMError
+from chatapp.models import Conversation
+from chatapp.screen import CompressionView, ContextView, PageView
+from compression import conf
+from compression.database import across
+from compression.exceptions import SummarizerError
+from compression.extractive import ExtractiveSummarizer
+from compression.ports import Summarizer, TokenCounter, Transcript
+from compression.services import Engine
+from compression.summarizer import PromptSummarizer
+from compression.types import Completion, Draft, Item, Ledger
+
+# The demo model's summaries take so long, so that the indicator can be seen. Seconds.
+DEMO_PACE = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """Implements :class:`compression.ports.Complete` on a chat model."""
+
+    client: LLMClient
+    profile: Profile
+
+    async def __call__(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema: Mapping[str, Any] | None,
+        max_tokens: int,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Completion:
+        """Ask for one whole answer. Raises SummarizerError with the model's sentence."""
+        if self.profile.supports_system_role:
+            messages = [
+                {"role": "system", "content": system},
+                {"role": "user", "content": user},
+            ]
+        else:
+            messages = [{"role": "user", "content": f"{system}\n\n{user}"}]
+        request = ChatRequest(
+            model=self.profile.name,
+            messages=tuple(messages),
+            max_tokens=max_tokens,
+            response_format=schema if self.profile.supports_json_schema else None,
+            include_usage=self.profile.supports_usage,
+        )
+        try:
+            with activity.about(purpose="summary"):
+                reply = await self.client.complete(request, on_tokens)
+        except LLMError as error:
+            raise SummarizerError(error.message, fields={"cause": error.code}) from error
+        prompt = reply.usage.prompt_tokens if reply.usage else 0
+        completion = reply.usage.completion_tokens if reply.usage else 0
+        cached = reply.usage.cached_tokens if reply.usage else 0
+        return Completion(
+            text=reply.text,
+            finish_reason="tool_calls" if reply.tool_calls else reply.finish_reason,
+            model=reply.model or self.profile.name,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cost=self.profile.cost(prompt, completion, cached) if reply.usage else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paced:
+    """A summariser that takes at least so many seconds, telling its progress meanwhile."""
+
+    inner: Summarizer
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        """The name of what does the work."""
+        return self.inner.label
+
+    async def draft(
+        self,
+        items: Sequence[Item],
+        ledger: Ledger,
+        *,
+        focus: str,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Draft:
+        """See :meth:`compression.ports.Summarizer.draft`."""
+        written = 0
+
+        async def note(tokens: int) -> None:
+            nonlocal written
+            written = tokens
+
+        draft = await self.inner.draft(items, ledger, focus=focus, on_tokens=note)
+        steps = 20
+        for step in range(1, steps + 1):
+            await on_tokens(written * step // steps)
+            await asyncio.sleep(self.seconds / steps)
+        return draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machinery:
+    """The real objects, built once a process by :mod:`chatapp.wiring`."""
+
+    client: LLMClient
+    catalogue: Catalogue
+    counter: TokenCounter
+    transcript: Transcript
+    demo: bool
+    summary_model: str = ""
+
+    def engine(self, profile: Profile) -> Engine:
+        """What compression works with for conversations of this model."""
+        cap = conf.settings().summary_tokens
+        extract = ExtractiveSummarizer(self.counter, cap)
+        if self.demo:
+            return Engine(
+                transcript=self.transcript,
+                counter=self.counter,
+                summarizers=(),
+                extract=Paced(inner=extract, seconds=DEMO_PACE),
+            )
+        names = dict.fromkeys([self.summary_model or profile.name, profile.name])
+        return Engine(
+            transcript=self.transcript,
+            counter=self.counter,
+            summarizers=tuple(self._summarizer(name, profile) for name in names),
+            extract=extract,
+        )
+
+    def _summarizer(self, name: str, chat: Profile) -> Summarizer:
+        profile = chat if name == chat.name else self.catalogue.known_profile(name)
+        return PromptSummarizer(
+            ModelCall(client=self.client, profile=profile),
+            self.counter,
+            window=int(profile.window / max(1.0, profile.calibration)),
+            max_output_tokens=profile.reserve,
+            label=name,
+            supports_json_schema=profile.supports_json_schema,
+        )
+
+    # Reading for screens: the rows know nothing of windows and calibrations, these functions do.
+
+    async def apage(self, user_id: int, code: str, *, before: int | None = None) -> PageView:
+        """What the page of a conversation shows. Raises NotFound."""
+        return await _apage(user_id, code, self.context_view, before=before)
+
+    async def achanges(self, conversation_id: int, after: int) -> PageView:
+        """What changed in a conversation since ``after``. Raises NotFound."""
+        return await _achanges(conversation_id, after, self.context_view)
+
+    async def aoverview(self, conversation_id: int) -> tuple[int, CompressionView, ContextView]:
+        """``event_no``, compression and context of a conversation. Raises NotFound."""
+        return await _aoverview(conversation_id, self.context_view)
+
+    def context_view(self, row: Conversation, tail_tokens: int) -> ContextView:
+        """Usage of the next request of a conversation with so many ruler tokens in its tail."""
+        profile = self.catalogue.known_profile(row.model)
+        basis = reading.frame(row)
+        factor = profile.calibration
+        system = round(self._count(context.instructions(basis)) * factor)
+        summary = round(self._count(context.summary_block(basis)) * factor)
+        pinned = round(self._count(context.pinned_block(basis)) * factor)
+        tail = round(tail_tokens * factor)
+        budget = max(1, profile.window - profile.reserve)
+        total = system + summary + pinned + tail
+        return ContextView(
+            model=profile.name,
+            window=profile.window,
+            reserve=profile.reserve,
+            budget=budget,
+            system=system,
+            summary=summary,
+            pinned=pinned,
+            tail=tail,
+            total=total,
+            usage=round(total / budget, 4),
+            threshold=row.threshold or conf.settings().threshold,
+            estimated=self.counter.estimated,
+        )
+
+    def _count(self, text: str) -> int:
+        return _cached_count(self.counter.count, text)
+
+
+@lru_cache(maxsize=512)
+def _cached_count(count: Callable[[str], int], text: str) -> int:
+    return count(text)
+
+
+_apage = across(reading.page)
+_achanges = across(reading.changes)
+_aoverview = across(reading.overview)

@@ -1,0 +1,278 @@
+"""Making the next request fit: decide, then mask, compress, truncate, or refuse, until it does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from chatapp import context
+from chatapp.catalogue import Profile
+from chatapp.conversations.masks import amask
+from chatapp.conversations.progress import aset_truncated
+from chatapp.conversations.reading import abasis
+from chatapp.errors import ContextBlocked
+from compression import conf, planner, services, store
+from compression.exceptions import CompressionError, CompressionRunning, NothingToCompress
+from compression.masking import maskable
+from compression.policy import PolicySettings, PolicyState, breaker_open, decide
+from compression.ports import TokenCounter
+from compression.services import Engine
+from compression.truncation import shorten_giant, truncate
+from compression.types import ContextAction, Decision, Item, Sizes, Trigger
+
+# Mask, apply, compress, truncate a few times: more rounds mean that nothing helps.
+MAX_ROUNDS = 8
+# Seconds between two looks at a compression that another process runs.
+LOOK_AGAIN = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What making room takes."""
+
+    profile: Profile
+    counter: TokenCounter
+    changed: Callable[[], Awaitable[None]]
+    #: Tells viewers that what the model sees has changed.
+    engine_for: Callable[[Profile], Engine]
+
+    @property
+    def engine(self) -> Engine:
+        """What compression works with, for this model."""
+        return self.engine_for(self.profile)
+
+    def with_profile(self, profile: Profile) -> Means:
+        """The same for what has been learned of the model."""
+        return replace(self, profile=profile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that fits, and why it looks as it does."""
+
+    request: context.BuiltRequest
+    decision: Decision
+    basis: context.Basis
+    sizes: Sizes
+
+
+@dataclass(slots=True)
+class _Tried:
+    """What has been tried for this request already."""
+
+    compression_failed: bool = False
+    truncated: bool = False
+
+
+async def prepare(conversation_id: int, means: Means, *, overflowed: bool = False) -> Prepared:
+    """The next request of a conversation, made to fit its model's window.
+
+    ``overflowed``: the provider said that the last request was too long, so compress whatever
+    the projection says. Raises ContextBlocked when nothing fits, NotFound when the conversation
+    is gone.
+    """
+    tried = _Tried()
+    if overflowed:
+        await _compress(conversation_id, means, await _read(conversation_id, means), tried, True)
+    for _ in range(MAX_ROUNDS):
+        await _wait_for_lock(conversation_id)
+        prepared = await _read(conversation_id, means)
+        action = prepared.decision.action
+        prepared = await _judged(prepared, means, tried)
+        action = prepared.decision.action
+        if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
+            return prepared
+        if action is ContextAction.MASK:
+            items = _items(prepared.basis)
+            await amask(conversation_id, maskable(items, prepared.sizes))
+            await means.changed()
+        elif action is ContextAction.COMPRESS:
+            await _compress(conversation_id, means, prepared, tried, False)
+        elif action is ContextAction.TRUNCATE:
+            await _truncate(conversation_id, means, prepared, tried)
+        else:
+            return _shortened(prepared, means)
+    raise ContextBlocked
+
+
+def policy_settings(basis: context.Basis) -> PolicySettings:
+    """The policy of one conversation: its own settings over the defaults."""
+    defaults = conf.settings().policy
+    return PolicySettings(
+        threshold=basis.threshold or defaults.threshold,
+        soft_threshold=defaults.soft_threshold,
+        off=basis.compression_off,
+    )
+
+
+def compression_settings(basis: context.Basis) -> conf.CompressionSettings:
+    """Compression's settings for one conversation."""
+    defaults = conf.settings()
+    return replace(
+        defaults,
+        threshold=basis.threshold or defaults.threshold,
+        keep_turns=basis.keep_turns or defaults.keep_turns,
+    )
+
+
+def _items(basis: context.Basis) -> tuple[Item, ...]:
+    return tuple(one.as_item() for one in context.visible_tail(basis))
+
+
+async def _read(conversation_id: int, means: Means) -> Prepared:
+    """The request as it would be now, not judged yet."""
+    basis = await abasis(conversation_id)
+    profile = means.profile
+    sized = context.sizes(
+        basis,
+        means.counter,
+        window=profile.window,
+        reserve=profile.reserve,
+        calibration=profile.calibration,
+    )
+    built = context.build_request(
+        basis, sized, counter=means.counter, system_role=profile.supports_system_role
+    )
+    nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
+    return Prepared(request=built, decision=nothing, basis=basis, sizes=sized)
+
+
+async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
+    """The same with the policy's decision, which is recorded in the manifest."""
+    basis, sized = prepared.basis, prepared.sizes
+    settings = policy_settings(basis)
+    state = PolicyState()
+    if prepared.request.usage.share >= settings.soft or settings.off:
+        state = await asyncio.to_thread(_pure_state, basis, sized, tried)
+        state = await _with_standing(state, basis, sized)
+    decision = decide(prepared.request.usage, settings, state)
+    manifest = {
+        **prepared.request.manifest,
+        "decision": {"action": str(decision.action), "reason": decision.reason},
+    }
+    return replace(
+        prepared, decision=decision, request=replace(prepared.request, manifest=manifest)
+    )
+
+
+async def _with_standing(state: PolicyState, basis: context.Basis, sized: Sizes) -> PolicyState:
+    """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
+    ready = await store.aready(basis.conversation_id)
+    past = await store.abreaker(basis.conversation_id)
+    grown = sum(one.token_count for one in basis.tail) - past.tail_tokens
+    frees = None
+    if ready is not None:
+        frees = sized.share(ready.source_tokens - ready.summary_tokens + sized.summary)
+    return replace(
+        state,
+        ready=ready is not None,
+        ready_frees=frees,
+        breaker_open=breaker_open(past.fruitless, past.failures, sized.share(grown)),
+        undone=await store.aundone(basis.conversation_id),
+    )
+
+
+def _pure_state(basis: context.Basis, sized: Sizes, tried: _Tried) -> PolicyState:
+    """What could be done, found out without a database."""
+    items = _items(basis)
+    settings = compression_settings(basis)
+    compressible = not tried.compression_failed
+    if compressible:
+        try:
+            planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.THRESHOLD)
+        except NothingToCompress:
+            compressible = False
+    seqs = set(maskable(items, sized))
+    masked = sum(item.tokens for item in items if item.seq in seqs)
+    through = basis.truncated_through
+    return PolicyState(
+        compressible=compressible,
+        maskable=sized.share(masked),
+        truncatable=truncate(_all_items(basis), sized, truncated_through=through) > through,
+    )
+
+
+def _all_items(basis: context.Basis) -> tuple[Item, ...]:
+    """The whole tail, truncated messages included: the next compression takes them in."""
+    visible = context.visible_tail(replace(basis, truncated_through=0))
+    return tuple(one.as_item() for one in visible)
+
+
+async def _wait_for_lock(conversation_id: int) -> None:
+    """Let a compression that the conversation waits for come to its end; its lease expires."""
+    # An event cannot tell: the run may live in another process.
+    while (await store.aread_state(conversation_id)).locks_input:  # noqa: ASYNC110
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+async def _compress(
+    conversation_id: int, means: Means, prepared: Prepared, tried: _Tried, overflowed: bool
+) -> None:
+    settings = compression_settings(prepared.basis)
+    applied = await services.apply_ready(conversation_id, engine=means.engine, sizes=prepared.sizes)
+    if applied is not None and applied.success:
+        return
+    try:
+        outcome = await services.compress(
+            conversation_id,
+            engine=means.engine,
+            sizes=prepared.sizes,
+            trigger=Trigger.OVERFLOW if overflowed else Trigger.THRESHOLD,
+            settings=settings,
+        )
+        tried.compression_failed = not outcome.success
+    except CompressionRunning:
+        # Another run compresses already, or one in the background has become ours.
+        await services.settled(conversation_id)
+    except CompressionError:
+        tried.compression_failed = True
+
+
+async def _truncate(conversation_id: int, means: Means, prepared: Prepared, tried: _Tried) -> None:
+    through = truncate(
+        _all_items(prepared.basis),
+        prepared.sizes,
+        truncated_through=prepared.basis.truncated_through,
+    )
+    tried.truncated = True
+    await aset_truncated(conversation_id, through)
+    await means.changed()
+
+
+def _shortened(prepared: Prepared, means: Means) -> Prepared:
+    """The last resort for one giant turn: its oldest texts cut to head and tail."""
+    replaced = shorten_giant(_items(prepared.basis), prepared.sizes)
+    if replaced is None:
+        raise ContextBlocked(fields=prepared.request.manifest["tokens"])
+    originals = {item.seq: item.text for item in _items(prepared.basis)}
+    changed = [item for item in replaced if item.text != originals.get(item.seq)]
+    built = context.build_request(
+        prepared.basis,
+        prepared.sizes,
+        counter=means.counter,
+        system_role=means.profile.supports_system_role,
+        replaced=changed,
+    )
+    if built.usage.share > 1.0:
+        raise ContextBlocked(fields=built.manifest["tokens"])
+    decision = {"action": "block", "reason": prepared.decision.reason}
+    return replace(
+        prepared, request=replace(built, manifest={**built.manifest, "decision": decision})
+    )
+
+
+async def prepare_in_background(conversation_id: int, means: Means) -> None:
+    """After a turn: mask what is worth it, and write the next summary before it is needed."""
+    prepared = await _judged(await _read(conversation_id, means), means, _Tried())
+    if prepared.decision.action is ContextAction.MASK:
+        await amask(conversation_id, maskable(_items(prepared.basis), prepared.sizes))
+        await means.changed()
+        prepared = await _judged(await _read(conversation_id, means), means, _Tried())
+    if prepared.decision.action is ContextAction.PREPARE:
+        await services.prepare(
+            conversation_id,
+            engine=means.engine,
+            sizes=prepared.sizes,
+            settings=compression_settings(prepared.basis),
+        )

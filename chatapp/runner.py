@@ -1,0 +1,369 @@
+"""Runs turns: one task a turn, belonging to its conversation and to no socket.
+
+A process keeps its turns by leases, checkpoints their texts, publishes what happens, stops them,
+and ends them in order when it is told to shut down. What a killed process leaves behind, any
+process's sweep ends as interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Coroutine
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from chatapp import activity, events
+from chatapp.announcing import Announcer, common
+from chatapp.bus import Bus
+from chatapp.catalogue import Profile
+from chatapp.conversations import progress
+from chatapp.conversations.access import aset_automatic_title
+from chatapp.conversations.reading import abasis
+from chatapp.conversations.sending import Accepted, aaccept_queued, aqueued_text
+from chatapp.counting import message_tokens
+from chatapp.errors import InternalError, NotFound
+from chatapp.machinery import Machinery
+from chatapp.models import TurnStatus
+from chatapp.preparation import Means, prepare_in_background
+from chatapp.rendering import fragments, titles
+from chatapp.streams import LiveStream
+from chatapp.turns import Asked, Concluded, Job, Said, Step, Thought, run_turn
+from compression.exceptions import UserFacingError
+from compression.types import Outcome
+
+logger = logging.getLogger(__name__)
+
+# Seconds. A text is stored at least once a second, a lease of 30 s renewed every 10.
+CHECKPOINT_INTERVAL = 0.9
+RENEWAL_INTERVAL = 10.0
+SWEEP_INTERVAL = 5.0
+# How often the last write of a turn is tried while the database is away.
+FINISH_TRIES = 8
+
+
+class Runner:
+    """The turns of this process."""
+
+    def __init__(self, machinery: Machinery, bus: Bus, announcer: Announcer) -> None:
+        self.holder = uuid.uuid4().hex
+        self._machinery = machinery
+        self._bus = bus
+        self._announcer = announcer
+        self._streams: dict[int, LiveStream] = {}
+        self._jobs: set[asyncio.Task[Any]] = set()
+        self._keepers: list[asyncio.Task[None]] = []
+        self._ending = False
+
+    # What others ask for
+
+    async def start(self, accepted: Accepted) -> None:
+        """Run the turn that was just stored, and tell the viewers of it."""
+        self.keep()
+        job = Job(
+            conversation_id=accepted.conversation_id,
+            owner_id=accepted.owner_id,
+            turn=accepted.turn,
+            reply_seq=accepted.reply_seq,
+            reply_id=accepted.reply_id,
+            model=accepted.model,
+        )
+        stream = LiveStream(job=job, event_no=accepted.event_no)
+        self._streams[job.turn] = stream
+        stream.task = asyncio.create_task(self._run(stream), name=f"turn {job.turn}")
+        await self._announcer.begun(accepted)
+
+    def stop(self, turn: int) -> None:
+        """End a turn of this process now; one of another process ends at its next look."""
+        stream = self._streams.get(turn)
+        if stream is not None and stream.task is not None and not stream.stop_requested:
+            stream.stop_requested = True
+            stream.task.cancel()
+
+    def live(self, turn: int) -> LiveStream | None:
+        """The stream of a turn that this process runs."""
+        return self._streams.get(turn)
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """A task that is kept from being forgotten, and waited for at the end."""
+        task = asyncio.create_task(work, name=name)
+        self._jobs.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._jobs.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            level = logging.INFO if isinstance(error, UserFacingError) else logging.ERROR
+            logger.log(level, "%s: %s", task.get_name(), error, exc_info=error)
+
+    async def begin_compression(
+        self, conversation_id: int, run: Coroutine[Any, Any, Outcome]
+    ) -> None:
+        """Run a compression on, and return once it has started.
+
+        Raises what it raises before that: NothingToCompress, CompressionRunning.
+        """
+        self.keep()
+        task = self.spawn(run, f"compression of conversation {conversation_id}")
+        started = asyncio.create_task(self._announcer.compression_starts(conversation_id))
+        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
+        started.cancel()
+        if task.done():
+            task.result()
+
+    def keep(self) -> None:
+        """Begin to checkpoint, renew and sweep, unless that has begun."""
+        if self._keepers or self._ending:
+            return
+        for keeper in (self._checkpoint, self._renew, self._sweep):
+            self._keepers.append(asyncio.create_task(self._repeat(keeper), name=keeper.__name__))
+
+    async def shutdown(self) -> None:
+        """End every turn as interrupted with its text stored, then stop."""
+        self._ending = True
+        for stream in self._streams.values():
+            if stream.task is not None:
+                stream.shutting_down = True
+                stream.task.cancel()
+        for task in (*self._jobs, *self._keepers):
+            task.cancel()
+        running = [stream.task for stream in self._streams.values() if stream.task is not None]
+        await asyncio.gather(*running, *self._jobs, *self._keepers, return_exceptions=True)
+        await self._bus.aclose()
+
+    # One turn
+
+    async def _run(self, stream: LiveStream) -> None:
+        """One turn from its first to its last write. Never raises."""
+        with activity.about(conversation=stream.job.conversation_id, turn=stream.job.turn):
+            ending = await self._ending_of(stream)
+        last_write = asyncio.create_task(self._finish(stream, ending))
+        while not last_write.done():
+            try:
+                await asyncio.shield(last_write)
+            except asyncio.CancelledError:
+                # A second Stop, or the shutdown, which waits for this task: the ending stands.
+                continue
+        self._streams.pop(stream.job.turn, None)
+        if not self._ending and not stream.lost:
+            self.spawn(self._afterwards(stream.job), f"after turn {stream.job.turn}")
+
+    async def _ending_of(self, stream: LiveStream) -> progress.Ending:
+        """Run the turn; how it ended."""
+        flusher = asyncio.create_task(self._flush_when_due(stream))
+        try:
+            concluded = await self._drive(stream)
+            ending = progress.Ending(
+                status=concluded.status,
+                error=concluded.error,
+                finish_reason=concluded.finish_reason,
+                prompt_tokens=concluded.prompt_tokens,
+                completion_tokens=concluded.completion_tokens,
+                cached_tokens=concluded.cached_tokens,
+                cost=concluded.cost,
+            )
+        except asyncio.CancelledError:
+            status = TurnStatus.STOPPED if stream.stop_requested else TurnStatus.INTERRUPTED
+            error = None if stream.stop_requested else {**progress.INTERRUPTED}
+            ending = progress.Ending(status=status, error=error)
+        except UserFacingError as error:
+            status = TurnStatus.BLOCKED if error.code == "blocked" else TurnStatus.FAILED
+            ending = progress.Ending(status=status, error=error.as_dict())
+        except Exception:
+            logger.exception("Turn %s failed.", stream.job.turn)
+            ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
+        finally:
+            flusher.cancel()
+        return ending
+
+    async def _drive(self, stream: LiveStream) -> Concluded:
+        machinery, job = self._machinery, stream.job
+        profile = await machinery.catalogue.profile(job.model)
+        means = Means(
+            profile=profile,
+            counter=machinery.counter,
+            engine_for=machinery.engine,
+            changed=lambda: self._announcer.summary(job.conversation_id),
+        )
+        steps = run_turn(job, client=machinery.client, catalogue=machinery.catalogue, means=means)
+        concluded: Concluded | None = None
+        async with aclosing(steps):
+            async for step in steps:
+                concluded = await self._take(stream, step) or concluded
+        assert concluded is not None
+        return concluded
+
+    async def _take(self, stream: LiveStream, step: Step) -> Concluded | None:
+        match step:
+            case Asked(manifest=manifest):
+                stream.manifest = manifest
+            case Said(text=text):
+                stream.add(text=text)
+                await self._flush_if_due(stream)
+            case Thought(text=text):
+                stream.add(reasoning=text)
+                await self._flush_if_due(stream)
+            case Concluded():
+                return step
+        return None
+
+    async def _flush_if_due(self, stream: LiveStream) -> None:
+        if not stream.started:
+            stream.started = True
+            self.spawn(progress.afirst_token(stream.job.turn), "first token")
+        if stream.due_in <= 0:
+            await self._flush(stream)
+
+    async def _flush_when_due(self, stream: LiveStream) -> None:
+        """Flush what waits when the model pauses."""
+        while True:
+            await asyncio.sleep(max(0.01, stream.due_in))
+            if stream.pending and stream.due_in <= 0:
+                await self._flush(stream)
+
+    async def _flush(self, stream: LiveStream) -> None:
+        """Tell viewers what came since the last time, rendered once for all of them."""
+        offset, reasoning_offset = len(stream.text), len(stream.reasoning)
+        text, reasoning = stream.take()
+        job = stream.job
+        if not self._bus.watched(job.conversation_id):
+            return
+        delta = events.Delta(
+            turn=job.turn,
+            seq=job.reply_seq,
+            offset=offset,
+            text=text,
+            reasoning_offset=reasoning_offset,
+            reasoning=reasoning,
+            **common(job.conversation_id, stream.event_no),
+        )
+        await self._bus.publish(delta, fragments.render_event(delta, stream.render()))
+
+    async def _with_text(self, stream: LiveStream, ending: progress.Ending) -> progress.Ending:
+        """The ending with all that came."""
+        stream.take()
+        text = stream.text
+        error = ending.error
+        if error is not None:
+            error = {**error, "partial_kept": bool(text.strip())}
+        tokens = await asyncio.to_thread(message_tokens, self._machinery.counter, text)
+        return replace(
+            ending,
+            text=text,
+            reasoning=stream.reasoning,
+            tokens=tokens if text.strip() else 0,
+            error=error,
+            manifest=stream.manifest,
+        )
+
+    async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
+        """The turn's last write; tried again while the database is away. Never raises."""
+        job = stream.job
+        ending = await self._with_text(stream, ending)
+        for attempt in range(FINISH_TRIES):
+            if stream.lost:
+                return
+            try:
+                ended = await progress.afinish(self.holder, job.turn, job.reply_id, ending)
+                break
+            except Exception:
+                logger.exception("The end of turn %s could not be stored yet.", job.turn)
+                await asyncio.sleep(min(5.0, 0.1 * 2**attempt))
+        else:
+            return
+        if ended is None:
+            stream.lost = True
+            return
+        try:
+            await self._announcer.ended(ended)
+        except Exception:
+            # Viewers look by themselves; the end is stored.
+            logger.exception("The end of turn %s could not be announced.", job.turn)
+
+    async def _afterwards(self, job: Job) -> None:
+        """What follows a turn: its title, what waits to be sent, a summary prepared ahead."""
+        try:
+            await self._name(job.conversation_id)
+            if not await self._send_queued(job):
+                await self._prepare(job)
+        except NotFound:
+            logger.info("Conversation %s was deleted meanwhile.", job.conversation_id)
+        except UserFacingError as error:
+            logger.info("After turn %s: %s", job.turn, error.message)
+        except Exception:
+            logger.exception("What follows turn %s failed.", job.turn)
+
+    async def _name(self, conversation_id: int) -> None:
+        basis = await abasis(conversation_id)
+        first = next((one.text for one in basis.tail if one.role == "user"), "")
+        title = titles.first_words(first)
+        if not title:
+            return
+        event_no = await aset_automatic_title(conversation_id, title)
+        if event_no is not None:
+            await self._announcer.title(conversation_id, event_no, title)
+
+    async def _send_queued(self, job: Job) -> bool:
+        text = await aqueued_text(job.conversation_id)
+        if text is None:
+            return False
+        tokens = await asyncio.to_thread(message_tokens, self._machinery.counter, text)
+        accepted = await aaccept_queued(
+            job.conversation_id, tokens=tokens, model=job.model, holder=self.holder
+        )
+        if accepted is None:
+            return False
+        await self.start(accepted)
+        return True
+
+    async def _prepare(self, job: Job) -> None:
+        profile: Profile = await self._machinery.catalogue.profile(job.model)
+        means = Means(
+            profile=profile,
+            counter=self._machinery.counter,
+            engine_for=self._machinery.engine,
+            changed=lambda: self._announcer.summary(job.conversation_id),
+        )
+        await prepare_in_background(job.conversation_id, means)
+
+    # What is done all the time
+
+    async def _repeat(self, work: Any) -> None:
+        while True:
+            try:
+                await work()
+            except Exception:
+                logger.exception("%s failed; trying again.", work.__name__)
+
+    async def _checkpoint(self) -> None:
+        await asyncio.sleep(CHECKPOINT_INTERVAL)
+        streams = list(self._streams.values())
+        if not streams:
+            return
+        grown = [one for stream in streams if (one := stream.checkpoint()) is not None]
+        if grown:
+            await progress.acheckpoint(grown)
+        for turn in await progress.astops_requested([stream.job.turn for stream in streams]):
+            self.stop(turn)
+
+    async def _renew(self) -> None:
+        await asyncio.sleep(RENEWAL_INTERVAL)
+        held = list(self._streams)
+        if not held:
+            return
+        for turn in await progress.arenew(self.holder, held):
+            stream = self._streams.get(turn)
+            if stream is not None and stream.task is not None:
+                stream.lost = True
+                stream.task.cancel()
+
+    async def _sweep(self) -> None:
+        for ended in await progress.asweep(self._count):
+            await self._announcer.ended(ended)
+        await asyncio.sleep(SWEEP_INTERVAL)
+
+    def _count(self, text: str) -> int:
+        return message_tokens(self._machinery.counter, text) if text.strip() else 0

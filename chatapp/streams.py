@@ -1,0 +1,88 @@
+"""A reply while it is written: what came, what viewers were told, what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatapp.conversations.progress import Checkpoint
+from chatapp.rendering import markdown
+from chatapp.turns import Job
+
+# Seconds between two flushes: 20 a second read as a steady stream, and cost a fifth of one per
+# token. A slow rendering stretches it, so that rendering takes at most a fifth of the time.
+FLUSH_INTERVAL = 0.05
+RENDERING_SHARE = 5
+
+
+@dataclass(slots=True)
+class LiveStream:
+    """The state of one turn that this process runs."""
+
+    job: Job
+    event_no: int
+    task: asyncio.Task[None] | None = None
+    text: str = ""
+    #: What has been published, which is what a viewer that comes now is shown.
+    reasoning: str = ""
+    stop_requested: bool = False
+    shutting_down: bool = False
+    lost: bool = False
+    #: Another process ended this turn: nothing more may be written.
+    manifest: dict[str, Any] = field(default_factory=dict)
+    started: bool = False
+    #: The first piece came.
+    _new_text: list[str] = field(default_factory=list)
+    _new_reasoning: list[str] = field(default_factory=list)
+    _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
+    _unrendered: list[str] = field(default_factory=list)
+    _interval: float = FLUSH_INTERVAL
+    _flushed_at: float = 0.0
+    _stored_length: int = 0
+
+    def add(self, text: str = "", reasoning: str = "") -> None:
+        """Take what the model said."""
+        if text:
+            self._new_text.append(text)
+        if reasoning:
+            self._new_reasoning.append(reasoning)
+
+    @property
+    def due_in(self) -> float:
+        """Seconds until the next flush; 0 or less: now."""
+        return self._flushed_at + self._interval - time.monotonic()
+
+    @property
+    def pending(self) -> bool:
+        """Whether something came that viewers have not been told."""
+        return bool(self._new_text or self._new_reasoning)
+
+    def take(self) -> tuple[str, str]:
+        """What came since the last flush; it counts as published from here on."""
+        text, reasoning = "".join(self._new_text), "".join(self._new_reasoning)
+        self._new_text.clear()
+        self._new_reasoning.clear()
+        self.text += text
+        self.reasoning += reasoning
+        self._unrendered.append(text)
+        self._flushed_at = time.monotonic()
+        return text, reasoning
+
+    def render(self) -> markdown.Update:
+        """What the last flushes change on the screen. Slow renderings space the flushes out."""
+        begun = time.monotonic()
+        update = self._renderer.feed("".join(self._unrendered))
+        self._unrendered.clear()
+        took = time.monotonic() - begun
+        self._interval = max(FLUSH_INTERVAL, took * RENDERING_SHARE)
+        return update
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The text to store, if it has grown since the last one. It ends where a flush ended."""
+        length = len(self.text) + len(self.reasoning)
+        if length == self._stored_length or self.lost:
+            return None
+        self._stored_length = length
+        return Checkpoint(message_id=self.job.reply_id, text=self.text, reasoning=self.reasoning)

@@ -1,0 +1,172 @@
+"""One turn: make the request fit, ask the model, pass on what it says. No Channels, no HTML.
+
+:func:`run_turn` yields what happens; whoever iterates it stores, shows, and ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatapp.catalogue import Catalogue, Profile
+from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk, TextChunk
+from chatapp.llm.errors import ContentFiltered, ContextOverflow, EmptyReply
+from chatapp.models import TurnStatus
+from chatapp.preparation import Means, Prepared, prepare
+
+# What the provider says at the end -> the turn's terminal status; anything else is a normal end.
+STATUS_OF_REASON = {
+    "length": TurnStatus.TRUNCATED,
+    "max_tokens": TurnStatus.TRUNCATED,
+    "content_filter": TurnStatus.FILTERED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The turn to run."""
+
+    conversation_id: int
+    owner_id: int
+    turn: int
+    reply_seq: int
+    reply_id: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The request is made; the model has been asked."""
+
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """More of the reply's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """More of the reply's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concluded:
+    """The reply has ended by the model's own word."""
+
+    status: TurnStatus
+    finish_reason: str
+    error: dict[str, Any] | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+
+
+Step = Asked | Said | Thought | Concluded
+
+
+@dataclass(slots=True)
+class _Reply:
+    """What has come of the reply so far."""
+
+    text: bool = False
+    reasoning: bool = False
+    finished: Finished | None = field(default=None)
+
+
+async def run_turn(
+    job: Job, *, client: LLMClient, catalogue: Catalogue, means: Means
+) -> AsyncGenerator[Step, None]:
+    """Run one turn to its end.
+
+    Raises UserFacingError: of the model's side (LLMError), ContextBlocked, NotFound when the
+    conversation is gone. A provider that says the request was too long is believed once: its
+    window is learned, the conversation compressed, and the model asked again.
+    """
+    prepared = await prepare(job.conversation_id, means)
+    for last_try in (False, True):
+        reply = _Reply()
+        yield Asked(manifest=prepared.request.manifest)
+        try:
+            async with aclosing(_ask(prepared, means.profile, client, reply)) as steps:
+                async for step in steps:
+                    yield step
+            break
+        except ContextOverflow as overflow:
+            if last_try or reply.text or reply.reasoning:
+                raise
+            means = await _after_overflow(overflow, means, catalogue)
+            prepared = await prepare(job.conversation_id, means, overflowed=True)
+    assert reply.finished is not None
+    await _calibrate(reply.finished, prepared, means.profile, catalogue)
+    yield _conclude(reply, means.profile)
+
+
+async def _ask(
+    prepared: Prepared, profile: Profile, client: LLMClient, reply: _Reply
+) -> AsyncGenerator[Step, None]:
+    request = ChatRequest(
+        model=profile.name,
+        messages=prepared.request.messages,
+        max_tokens=profile.reserve,
+        include_usage=profile.supports_usage,
+    )
+    async with client.stream(request) as chunks:
+        async for chunk in chunks:
+            if isinstance(chunk, TextChunk):
+                reply.text = reply.text or bool(chunk.text.strip())
+                yield Said(text=chunk.text)
+            elif isinstance(chunk, ReasoningChunk):
+                reply.reasoning = True
+                yield Thought(text=chunk.text)
+            else:
+                reply.finished = chunk
+
+
+async def _after_overflow(overflow: ContextOverflow, means: Means, catalogue: Catalogue) -> Means:
+    """Believe the provider: its window, if it named one, else that ours is a tenth too large."""
+    profile = means.profile
+    told = overflow.fields.get("window")
+    window = int(told) if told else int(profile.window * 0.9)
+    if window < profile.window:
+        await catalogue.learn(profile.name, "window", window)
+    learned = await catalogue.profile(profile.name)
+    return means.with_profile(learned)
+
+
+async def _calibrate(
+    finished: Finished, prepared: Prepared, profile: Profile, catalogue: Catalogue
+) -> None:
+    if finished.usage is None:
+        return
+    counted = round(prepared.request.usage.total / prepared.sizes.calibration)
+    await catalogue.calibrate(profile, reported=finished.usage.prompt_tokens, counted=counted)
+
+
+def _conclude(reply: _Reply, profile: Profile) -> Concluded:
+    """The terminal status of a reply. Raises EmptyReply for one that says nothing (I6)."""
+    finished = reply.finished
+    assert finished is not None
+    status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
+    if status is TurnStatus.COMPLETE and not reply.text:
+        raise EmptyReply
+    usage = finished.usage
+    return Concluded(
+        status=status,
+        finish_reason=finished.finish_reason,
+        error=ContentFiltered().as_dict() if status is TurnStatus.FILTERED else None,
+        prompt_tokens=usage.prompt_tokens if usage else None,
+        completion_tokens=usage.completion_tokens if usage else None,
+        cached_tokens=usage.cached_tokens if usage else None,
+        cost=profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        if usage
+        else None,
+    )

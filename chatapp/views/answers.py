@@ -1,0 +1,137 @@
+"""How every view answers: a page, a fragment for htmx, or JSON; and who may ask at all."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from chatapp.errors import InternalError, InvalidInput, SignedOut
+from compression.exceptions import UserFacingError
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], Coroutine[Any, Any, HttpResponseBase]]
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """Whether the answer is to be JSON."""
+    return "application/json" in request.headers.get("Accept", "")
+
+
+def wants_fragment(request: HttpRequest) -> bool:
+    """Whether htmx asks, for a part of a page."""
+    return bool(getattr(request, "htmx", False))
+
+
+def failure(request: HttpRequest, error: UserFacingError) -> HttpResponseBase:
+    """An error in the form that was asked for, with its own status."""
+    if isinstance(error, SignedOut) and not wants_json(request) and not wants_fragment(request):
+        return redirect_to_login(request.get_full_path(), reverse("login"), REDIRECT_FIELD_NAME)
+    response: HttpResponse
+    if wants_json(request):
+        response = JsonResponse({"error": error.as_dict()}, status=error.status)
+    else:
+        name = "partials/error.html" if wants_fragment(request) else "errors/error.html"
+        if error.status == 404 and not wants_fragment(request):
+            name = "errors/404.html"
+        response = render(request, name, {"error": error.as_dict()}, status=error.status)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    return response
+
+
+def accepted(
+    request: HttpRequest,
+    command: str,
+    result: Mapping[str, Any],
+    *,
+    to: str,
+    status: int = 200,
+) -> HttpResponseBase:
+    """A command was carried out: JSON, a fragment, or a redirect to ``to`` for a plain form."""
+    if wants_json(request):
+        return JsonResponse(dict(result), status=status)
+    if wants_fragment(request):
+        context = {"command": command, "result": result}
+        return render(request, "partials/accepted.html", context, status=status)
+    return HttpResponseRedirect(to)
+
+
+def page_of(code: str) -> str:
+    """The address of a conversation."""
+    return reverse("conversation", args=[code])
+
+
+def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
+    """Only for people who are signed in and active, only by these methods; errors are answered.
+
+    ``request.user`` is loaded when the view runs. An error of the tree gets its own status, any
+    other is logged and answered as an internal one.
+    """
+
+    def decorate(view: View[P]) -> View[P]:
+        @require_http_methods(list(methods))
+        @wraps(view)
+        async def guarded(
+            request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
+        ) -> HttpResponseBase:
+            try:
+                user = await request.auser()
+                if not user.is_authenticated or not user.is_active:
+                    raise SignedOut
+                request.user = user
+                return await view(request, *args, **kwargs)
+            except UserFacingError as error:
+                return failure(request, error)
+            except Exception:
+                logger.exception("%s %s failed.", request.method, view.__name__)
+                return failure(request, InternalError())
+
+        return guarded
+
+    return decorate
+
+
+def user_id(request: HttpRequest) -> int:
+    """The signed-in person's id."""
+    key = request.user.pk
+    assert isinstance(key, int)
+    return key
+
+
+def fields_of(request: HttpRequest) -> dict[str, str]:
+    """A command's fields, from a form or from a JSON object; numbers as text.
+
+    Raises InvalidInput for a body that is neither.
+    """
+    if request.content_type != "application/json":
+        return {name: str(value) for name, value in request.POST.items()}
+    try:
+        body = json.loads(request.body or b"{}")
+    except (ValueError, RecursionError):
+        raise InvalidInput("The request's body is not JSON.") from None
+    if not isinstance(body, dict):
+        raise InvalidInput("The request's body must be a JSON object.")
+    return {str(name): "" if value is None else _text(value) for name, value in body.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else ""
+    if isinstance(value, int | float):
+        return repr(value)
+    raise InvalidInput("A field of the request is neither a text nor a number.")

@@ -1,0 +1,62 @@
+"""Commands on a conversation as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from chatapp import commands, forms
+from chatapp.conversations import access
+from chatapp.errors import InvalidInput
+from chatapp.models import TitleSource
+from chatapp.views.answers import accepted, fields_of, page_of, signed_in, user_id
+
+Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
+
+
+@signed_in("POST")
+async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Title, model, system prompt, compression policy; only the fields that are given change."""
+    fields = fields_of(request)
+    await access.aowned(user_id(request), code)
+    changes: dict[str, Any] = {}
+    if "title" in fields:
+        changes |= {"title": forms.title(fields), "title_source": TitleSource.PERSON}
+    if "model" in fields:
+        changes["model"] = forms.model_name(fields)
+    if "system_prompt" in fields:
+        changes["system_prompt"] = forms.system_prompt(fields)
+    if "threshold" in fields:
+        changes["threshold"] = forms.threshold(fields)
+    if "keep_turns" in fields:
+        changes["keep_turns"] = _keep_turns(fields)
+    if "compression_off" in fields:
+        changes["compression_off"] = fields["compression_off"] in {"true", "on", "1"}
+    if "project" in fields:
+        changes["project_id"] = await access.aproject(user_id(request), fields["project"])
+    if changes:
+        await commands.change(user_id(request), code, changes)
+    result = {name: value for name, value in changes.items() if name != "title_source"}
+    return accepted(request, "conversation-settings", result, to=page_of(code))
+
+
+def _keep_turns(fields: dict[str, str]) -> int | None:
+    turns = forms.number(fields, "keep_turns")
+    if turns is not None and not 1 <= turns <= 1000:
+        raise InvalidInput.of("keep_turns", "This must be a whole number from 1 to 1,000.")
+    return turns
+
+
+def flag(command: str, field: str, *, on: bool) -> Handler:
+    """The view that sets or clears one of a conversation's times."""
+
+    @signed_in("POST")
+    async def view(request: HttpRequest, code: str) -> HttpResponseBase:
+        await access.aset_flag(user_id(request), code, field, on=on)
+        gone = field == "deleted_at" and on
+        return accepted(request, command, {"done": True}, to="/" if gone else page_of(code))
+
+    return view

@@ -1,0 +1,127 @@
+"""Commands on messages and turns."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http.response import HttpResponseBase
+
+from chatapp import commands, forms, wiring
+from chatapp.conversations import access, sending
+from chatapp.errors import InvalidInput
+from chatapp.views.answers import (
+    accepted,
+    fields_of,
+    page_of,
+    signed_in,
+    user_id,
+    wants_fragment,
+    wants_json,
+)
+
+
+@signed_in("POST")
+async def create(request: HttpRequest) -> HttpResponseBase:
+    """A new conversation; with ``text`` it begins with that message."""
+    fields = fields_of(request)
+    values = {
+        "title": forms.title(fields),
+        "model": forms.model_name(fields),
+        "system_prompt": forms.system_prompt(fields),
+        "project": fields.get("project", ""),
+    }
+    message = None
+    if fields.get("text"):
+        message = (forms.message_text(fields), forms.client_msg_id(fields))
+    code = await access.acreate(user_id(request), **values)
+    if message is not None:
+        await commands.send(user_id(request), code, *message)
+    if wants_json(request):
+        return JsonResponse({"code": code}, status=201)
+    if wants_fragment(request):
+        return HttpResponse(headers={"HX-Redirect": page_of(code)})
+    return HttpResponseRedirect(page_of(code))
+
+
+@signed_in("POST")
+async def send(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Store a message and begin its turn."""
+    fields = fields_of(request)
+    await access.aowned(user_id(request), code)
+    result = await commands.send(
+        user_id(request),
+        code,
+        forms.message_text(fields),
+        forms.client_msg_id(fields),
+        last_seen_seq=forms.number(fields, "last_seen_seq"),
+    )
+    return _begun(request, code, "message-send", result)
+
+
+def _begun(
+    request: HttpRequest, code: str, command: str, result: sending.Accepted | sending.Queued
+) -> HttpResponseBase:
+    if isinstance(result, sending.Queued):
+        return accepted(request, command, {"queued": True}, to=page_of(code), status=202)
+    facts = {
+        "turn": result.turn,
+        "message_seq": result.message_seq,
+        "reply_seq": result.reply_seq,
+    }
+    return accepted(request, command, facts, to=page_of(code), status=202)
+
+
+@signed_in("POST")
+async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
+    """End the open turn."""
+    await commands.stop(user_id(request), code)
+    return accepted(request, "turn-stop", {"state": "stopping"}, to=page_of(code), status=202)
+
+
+@signed_in("POST")
+async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Answer a user message again."""
+    seq = forms.number(fields_of(request), "seq")
+    result = await commands.regenerate(user_id(request), code, seq)
+    return _begun(request, code, "turn-regenerate", result)
+
+
+@signed_in("POST")
+async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Have the model go on where its reply ended."""
+    fields = fields_of(request)
+    result = await commands.proceed(user_id(request), code, forms.optional_id(fields))
+    return _begun(request, code, "turn-continue", result)
+
+
+@signed_in("POST")
+async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
+    """Send another text in place of a user message."""
+    text = forms.message_text(fields_of(request))
+    result = await commands.edit_message(user_id(request), code, seq, text)
+    return _begun(request, code, "message-edit", result)
+
+
+@signed_in("POST")
+async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Keep what is being written."""
+    text = fields_of(request).get("text", "").replace("\r\n", "\n")
+    text = forms.storable("text", text, longest=forms.DRAFT_LENGTH)
+    await access.asave_draft(user_id(request), code, text)
+    return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
+
+
+@signed_in("POST")
+async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
+    """``send_now``, ``edit`` or ``remove`` the message that waits."""
+    fields = fields_of(request)
+    action = fields.get("action", "")
+    if action == "send_now":
+        await commands.send_now(user_id(request), code)
+    elif action == "edit":
+        await sending.achange_queue(user_id(request), code, "edit", forms.message_text(fields))
+    elif action == "remove":
+        await sending.achange_queue(user_id(request), code, "remove")
+    else:
+        raise InvalidInput.of("action", "Choose send_now, edit or remove.")
+    await wiring.bus().nudge((await access.aowned(user_id(request), code)).pk)
+    return accepted(request, "queue", {"state": "done"}, to=page_of(code))

@@ -1,0 +1,127 @@
+"""Pages and what is read: the conversation, its turns, what the model sees, versions."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseRedirect, JsonResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+
+from chatapp import commands, wiring
+from chatapp.conversations import access, people
+from chatapp.conversations.reading import aturn
+from chatapp.conversations.summaries import aversions
+from chatapp.forms import number
+from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
+
+
+async def page_context(request: HttpRequest) -> dict[str, Any]:
+    """What every page of the chat shows besides its conversation."""
+    person = user_id(request)
+    return {
+        "page": None,
+        "conversations": await access.alinks(person),
+        "models": await wiring.machinery().catalogue.names(),
+        "demo": wiring.machinery().demo,
+        "message_max_length": settings.MESSAGE_MAX_LENGTH,
+        "client_msg_id": str(uuid.uuid4()),
+        "theme": await people.atheme(person),
+    }
+
+
+@signed_in("GET")
+async def home(request: HttpRequest) -> HttpResponseBase:
+    """The newest conversation, or the empty state; ``?new`` asks for the latter."""
+    if "new" not in request.GET:
+        code = await access.anewest(user_id(request))
+        if code is not None:
+            return HttpResponseRedirect(page_of(code))
+    if wants_json(request):
+        links = await access.alinks(user_id(request))
+        return JsonResponse({"conversations": [link.as_json() for link in links]})
+    return await _rendered(request, "conversation.html", await page_context(request))
+
+
+@signed_in("GET")
+async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
+    """The page of a conversation; with ``?before=<seq>`` the older messages as a fragment."""
+    before = number(request.GET, "before")
+    machinery = wiring.machinery()
+    page = await machinery.apage(user_id(request), code, before=before)
+    if wants_json(request):
+        return JsonResponse(
+            {
+                "conversation": page.conversation.as_json(),
+                "event_no": page.conversation.event_no,
+                "messages": [message.as_json() for message in page.messages],
+                "has_older": page.has_older,
+                "turn": page.turn.as_json() if page.turn else None,
+                "turns": [turn.as_json() for turn in page.turns],
+                "compression": page.compression.as_json(),
+                "context": page.context.as_json(),
+            }
+        )
+    if before is not None and wants_fragment(request):
+        return await _rendered(request, "partials/older.html", {"page": page})
+    context = await page_context(request)
+    return await _rendered(request, "conversation.html", {**context, "page": page})
+
+
+async def _rendered(
+    request: HttpRequest, template: str, context: dict[str, Any]
+) -> HttpResponseBase:
+    """A page; Markdown of thirty messages takes too long for the event loop."""
+    return await asyncio.to_thread(render, request, template, context)
+
+
+@signed_in("GET")
+async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
+    """One turn with its manifest, as JSON."""
+    return JsonResponse(await aturn(user_id(request), code, turn))
+
+
+@signed_in("GET")
+async def context(request: HttpRequest, code: str) -> HttpResponseBase:
+    """What the model will see: parts, tokens, exact messages."""
+    person = user_id(request)
+    page = await wiring.machinery().apage(person, code)
+    parts = await commands.context_parts(person, code)
+    if wants_json(request):
+        return JsonResponse({"context": page.context.as_json(), **parts.as_json()})
+    template = "partials/context.html" if wants_fragment(request) else "context.html"
+    values = {"context": page.context, "parts": parts.groups, "page": page}
+    return await _rendered(request, template, values)
+
+
+@signed_in("GET")
+async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
+    """The summary as it is, and every version of it."""
+    person = user_id(request)
+    page = await wiring.machinery().apage(person, code)
+    versions = await aversions(person, code)
+    if wants_json(request):
+        compression = page.compression.as_json()
+        return JsonResponse({"compression": compression, "versions": versions})
+    template = "partials/summary.html" if wants_fragment(request) else "summaries.html"
+    return await _rendered(request, template, {"page": page, "versions": versions})
+
+
+@signed_in("GET")
+async def models(request: HttpRequest) -> HttpResponseBase:
+    """The models to choose from, as JSON."""
+    catalogue = wiring.machinery().catalogue
+    names = await catalogue.names()
+    profiles = [catalogue.known_profile(name) for name in names]
+    return JsonResponse(
+        {
+            "models": [
+                {"name": one.name, "window": one.window, "max_output_tokens": one.reserve}
+                for one in profiles
+            ],
+            "default": catalogue.known_name(),
+        }
+    )

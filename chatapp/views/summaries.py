@@ -1,0 +1,78 @@
+"""Commands on the summary: compress, cancel, edit, undo, redo, restore, clear."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+
+from chatapp import commands, forms
+from chatapp.conversations import access
+from chatapp.errors import InvalidInput
+from chatapp.views.answers import accepted, fields_of, page_of, signed_in, user_id
+
+SUMMARY_LENGTH = 200_000
+
+
+@signed_in("POST")
+async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Compress now."""
+    fields = fields_of(request)
+    await access.aowned(user_id(request), code)
+    focus = forms.storable("focus", fields.get("focus", "").strip(), longest=forms.FOCUS_LENGTH)
+    through = forms.number(fields, "through_seq")
+    state = await commands.compact(user_id(request), code, focus=focus, through_seq=through)
+    return accepted(request, "compact", {"state": state}, to=page_of(code), status=202)
+
+
+@signed_in("POST")
+async def cancel(request: HttpRequest, code: str) -> HttpResponseBase:
+    """End a running compression."""
+    cancelled = await commands.cancel_compression(user_id(request), code)
+    state = {"state": "cancelled" if cancelled else "idle"}
+    return accepted(request, "compact-cancel", state, to=page_of(code))
+
+
+@signed_in("POST")
+async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Put a person's text in place of the version that was read."""
+    fields = fields_of(request)
+    await access.aowned(user_id(request), code)
+    text = fields.get("text", "").replace("\r\n", "\n")
+    text = forms.storable("text", text, longest=SUMMARY_LENGTH)
+    if not text.strip():
+        raise InvalidInput.of(
+            "text", "The summary is empty. To go on without one, clear or undo it instead."
+        )
+    version = await commands.edit_summary(
+        user_id(request), code, text, forms.required_number(fields, "version")
+    )
+    return accepted(request, "summary-edit", {"version": version}, to=page_of(code))
+
+
+@signed_in("POST")
+async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Make an older version active; 0 means none."""
+    wanted = forms.required_number(fields_of(request), "version")
+    version = await commands.restore(user_id(request), code, wanted)
+    return accepted(request, "summary-restore", {"version": version}, to=page_of(code))
+
+
+@signed_in("POST")
+async def undo(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Go back to the version before."""
+    version = await commands.undo(user_id(request), code)
+    return accepted(request, "summary-undo", {"version": version}, to=page_of(code))
+
+
+@signed_in("POST")
+async def redo(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Take the last undo back."""
+    version = await commands.redo(user_id(request), code)
+    return accepted(request, "summary-redo", {"version": version}, to=page_of(code))
+
+
+@signed_in("POST")
+async def clear(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Start afresh from here."""
+    version = await commands.clear(user_id(request), code)
+    return accepted(request, "clear", {"version": version}, to=page_of(code))

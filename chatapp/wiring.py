@@ -1,0 +1,97 @@
+"""The one place that builds real objects from the settings, once a process."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from channels.layers import get_channel_layer
+from django.conf import settings
+
+from chatapp.activity import ActivityLog, RecordedClient
+from chatapp.announcing import Announcer
+from chatapp.bus import Bus
+from chatapp.catalogue import Catalogue
+from chatapp.conversations.profiles import alearn
+from chatapp.conversations.transcript import StoredTranscript
+from chatapp.llm.client import LLMClient
+from chatapp.llm.demo import DemoClient
+from chatapp.llm.openai_client import OpenAIClient
+from chatapp.machinery import Machinery
+from chatapp.rendering import fragments
+from chatapp.runner import Runner
+from compression import signals
+from compression.tokens import default_counter
+
+
+def demo() -> bool:
+    """Whether the built-in demo model answers: no server and no key are set."""
+    return not settings.OPENAI_BASE_URL and not settings.OPENAI_API_KEY
+
+
+def _client() -> LLMClient:
+    if demo():
+        return DemoClient(counter=default_counter())
+    return OpenAIClient(
+        base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
+        api_key=settings.OPENAI_API_KEY,
+        on_learned=alearn,
+    )
+
+
+@cache
+def machinery() -> Machinery:
+    """What turns run on."""
+    client = RecordedClient(_client(), ActivityLog(settings.ACTIVITY_LOG_DIR))
+    return Machinery(
+        client=client,
+        catalogue=Catalogue(
+            client,
+            chat_model="" if demo() else settings.CHAT_MODEL,
+            window=None if demo() else settings.CONTEXT_WINDOW,
+        ),
+        counter=default_counter(),
+        transcript=StoredTranscript(),
+        demo=demo(),
+        summary_model="" if demo() else settings.SUMMARY_MODEL,
+    )
+
+
+@cache
+def bus() -> Bus:
+    """Who looks at what. Other processes exist only with Redis."""
+    layer = get_channel_layer() if settings.REDIS_URL else None
+    return Bus(layer, fragments.render_event)
+
+
+@cache
+def announcer() -> Announcer:
+    """What viewers are told; it hears of compressions by their signals."""
+    made = Announcer(machinery(), bus())
+    signals.compression_started.connect(made.compression_started, weak=False)
+    signals.compression_progress.connect(made.compression_progress, weak=False)
+    signals.compression_completed.connect(made.compression_completed, weak=False)
+    return made
+
+
+@cache
+def runner() -> Runner:
+    """The turns of this process."""
+    return Runner(machinery(), bus(), announcer())
+
+
+def started() -> bool:
+    """Whether this process has ever run or swept a turn."""
+    return bool(runner.cache_info().currsize)
+
+
+async def start() -> None:
+    """Begin to sweep what crashed processes left, and ask which models there are."""
+    runner().keep()
+    runner().spawn(machinery().catalogue.warm(), "asking for the models")
+
+
+async def shutdown() -> None:
+    """End in order what this process runs; nothing if it never ran anything."""
+    if started():
+        await runner().shutdown()
+        await machinery().client.aclose()
