@@ -162,7 +162,8 @@ async def test_l14_leaving_closes_the_connection_at_once(
 ) -> None:
     """L14, and I27: no upstream call outlives what it was for.
 
-    Breaks when: ``stream`` leaves the response open on its way out.
+    Breaks when: ``stream`` reads to the end of the reply before it closes, as a client does that
+    wants to keep its connection.
     """
     never = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("a"), Wait(never))))
@@ -340,7 +341,8 @@ async def test_credentials_in_the_address_are_basic_authentication(
 async def test_l16_a_redirect_is_not_followed(upstream: FakeUpstream, make: MakeClient) -> None:
     """L16: the prompt does not go to another host.
 
-    Breaks when: ``follow_redirects=False`` is taken out of the HTTP client.
+    Breaks when: ``_refuse_errors`` lets 307 pass and ``follow_redirects`` is true; either wall
+    holds alone.
     """
     async with FakeUpstream() as elsewhere:
         upstream.enqueue(redirecting(f"{elsewhere.base_url}/chat/completions"))
@@ -414,7 +416,7 @@ async def test_i27_l11_every_wait_ends(
 ) -> None:
     """I27: an upstream call has a total deadline, and its connection ends with it.
 
-    Breaks when: ``Clock.within`` takes the phase's end alone, or comments count as content.
+    Breaks when: ``Clock.within`` takes the end of the phase alone, or comments count as content.
     """
     upstream.enqueue(Script(steps=steps))
     _, error = await text_until_error(make(limits=limits))
