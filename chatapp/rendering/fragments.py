@@ -38,7 +38,7 @@ def render_event(event: events.Event, update: markdown.Update | None = None) -> 
         return _delta(event, update)
     context = _CONTEXTS.get(type(event))
     if context is None:
-        raise ValueError(f"no fragment for the event {event.type!r}")
+        raise ValueError(f"no fragment for {type(event).__name__}")
     values = {"event": event, "swap": SwapAttributes(event), **context(event)}
     return render_to_string(f"events/{event.type}.html", values)
 

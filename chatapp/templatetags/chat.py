@@ -55,7 +55,8 @@ class Feed:
 @register.simple_tag
 def feed(page: PageView) -> Feed:
     """The articles of a page, without superseded messages."""
-    beneath, above = [], []
+    beneath: list[SafeString] = []
+    above: list[SafeString] = []
     boundary = page.compression.boundary
     for message in page.messages:
         if message.superseded:

@@ -1,0 +1,315 @@
+"""Fragments: what each event changes on the screen, and that nothing in it is alive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatapp import events
+from chatapp.rendering import markdown
+from chatapp.rendering.fragments import render_event
+from chatapp.screen import CompressionView
+from chatapp.templatetags.chat import feed
+from tests.chatapp.rendering.samples import (
+    ENVELOPE,
+    NOW,
+    Elements,
+    compressed,
+    context,
+    conversation,
+    message,
+    page,
+    state,
+    turn,
+)
+
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>\"' \u202e {{7*7}} {% load x %}"
+EVIL_ERROR: dict[str, Any] = {
+    "code": "llm_server_error",
+    "message": EVIL,
+    "retryable": True,
+    "retry_after": 20,
+    "fields": {"provider_message": EVIL, "current_text": EVIL, "submitted_text": EVIL},
+    "partial_kept": True,
+}
+UPDATE = markdown.Update(closed_html="<p>one</p>", open_html="<p>two</p>")
+
+
+def every_event(text: str = "Good day.") -> list[events.Event]:
+    """One event of each type with ``text`` wherever a text of anyone can stand."""
+    error = {**EVIL_ERROR, "message": text}
+    reply = message(8, "assistant", text, model=text, reasoning=text)
+    running = CompressionView(running=True, locks_input=True)
+    return [
+        state(
+            [message(7, "user", text, client_msg_id=text), reply],
+            conversation=conversation(title=text, draft=text, queued=True),
+            turns=[turn(8, "failed", error=error), turn(4, "failed", error=error)],
+            compression=compressed(summary=text, model=text, truncated_count=3),
+        ),
+        events.TurnStarted(**ENVELOPE, turn=7, message_seq=7, reply_seq=8, model=text),
+        events.Delta(**ENVELOPE, turn=7, seq=8, offset=3, text=text, reasoning=text),
+        events.ToolStarted(**ENVELOPE, turn=7, seq=8, call_id=text, name=text, arguments=text),
+        events.ToolFinished(**ENVELOPE, turn=7, seq=9, call_id=text, name=text, text=text),
+        events.TurnFinished(
+            **ENVELOPE,
+            turn=7,
+            status="failed",
+            error=error,
+            usage={},
+            message=reply,
+            ended=turn(8, "failed", error=error),
+        ),
+        events.CompressionStarted(
+            **ENVELOPE, trigger=text, message_count=6, source_tokens=2000, locks_input=True
+        ),
+        events.CompressionProgress(**ENVELOPE, tokens_written=1234),
+        events.CompressionCompleted(
+            **ENVELOPE,
+            trigger=text,
+            success=False,
+            version=0,
+            tokens_before=0,
+            tokens_after=0,
+            usage_before=0.8,
+            usage_after=0.8,
+            reason=text,
+            code="summarizer_failed",
+            degraded=False,
+            duration=2.0,
+            cost=None,
+            compression=running,
+            context=context(model=text),
+        ),
+        events.SummaryChanged(
+            **ENVELOPE, version=3, compression=compressed(summary=text), context=context()
+        ),
+        events.MessageAdded(
+            **ENVELOPE, message=message(9, "tool", text, tool_name=text, masked=True)
+        ),
+        events.MessageChanged(**ENVELOPE, message=message(9, "user", text, pinned=True)),
+        events.TitleChanged(**ENVELOPE, title=text),
+        events.Context(**ENVELOPE, context=context(estimated=True)),
+        events.Error(**ENVELOPE, error=error),
+    ]
+
+
+def fragment(event: events.Event) -> str:
+    return render_event(event, UPDATE if isinstance(event, events.Delta) else None)
+
+
+@pytest.mark.parametrize("event", every_event(), ids=lambda event: event.type)
+def test_every_top_level_element_says_which_event_it_is_and_where_it_goes(
+    event: events.Event,
+) -> None:
+    elements = Elements(fragment(event))
+    assert elements.top
+    for _, attributes in elements.top:
+        assert attributes["data-event"] == event.type
+        assert attributes["data-event-no"] == "42"
+        assert attributes["id"]
+        assert attributes["hx-swap-oob"]
+
+
+def test_every_type_of_event_has_a_fragment() -> None:
+    types = {kind for kind in vars(events).values() if isinstance(kind, type)}
+    known = {kind for kind in types if issubclass(kind, events.Event) and kind is not events.Event}
+    assert {type(event) for event in every_event()} == known
+
+
+def test_an_event_without_a_fragment_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="no fragment"):
+        render_event(events.Event(**ENVELOPE))
+
+
+@pytest.mark.parametrize("event", every_event(EVIL), ids=lambda event: event.type)
+def test_i22_text_of_anyone_is_inert_in_every_event(event: events.Event) -> None:
+    """I22: no text of a user, a model, a tool or an error becomes an element or an attribute.
+
+    Breaks when: a template marks a value as ``safe``, or ``_delta`` leaves out ``escape``.
+    """
+    html = fragment(event)
+    for tag, attributes in Elements(html).all:
+        assert tag not in {"script", "img", "iframe", "style", "object"}
+        assert not [name for name in attributes if name.startswith("on")]
+        assert "style" not in attributes
+    assert "\u202e" not in html
+
+
+class TestDelta:
+    def delta(self, update: markdown.Update | None, **fields: Any) -> Elements:
+        values: dict[str, Any] = {"turn": 7, "seq": 8, "offset": 120, "text": "x", **fields}
+        return Elements(render_event(events.Delta(**ENVELOPE, **values), update))
+
+    def test_closed_blocks_are_appended_and_the_open_one_replaced(self) -> None:
+        elements = self.delta(UPDATE)
+        assert elements.of_id("m-8-closed")["hx-swap-oob"] == "beforeend"
+        assert elements.of_id("m-8-open")["hx-swap-oob"] == "innerHTML"
+        for identifier in ("m-8-closed", "m-8-open"):
+            assert elements.of_id(identifier)["data-seq"] == "8"
+            assert elements.of_id(identifier)["data-offset"] == "120"
+
+    def test_without_a_closed_block_only_the_open_one_is_sent(self) -> None:
+        elements = self.delta(markdown.Update(closed_html="", open_html=""))
+        assert [attributes["id"] for _, attributes in elements.top] == ["m-8-open"]
+
+    def test_reasoning_is_plain_text(self) -> None:
+        elements = self.delta(None, text="", reasoning="**a** <b>")
+        assert elements.of_id("m-8-thoughts")["hx-swap-oob"] == "beforeend"
+        assert elements.text == "**a** <b>"
+
+    def test_what_the_deltas_make_is_what_a_page_load_makes_of_the_text_so_far(self) -> None:
+        text = "# A\n\nfirst\n\n- one\n- two\n\n```python\nx = 1\n"
+        renderer, closed, open_html = markdown.StreamRenderer(), "", ""
+        for start in range(0, len(text), 5):
+            update = renderer.feed(text[start : start + 5])
+            closed, open_html = closed + update.closed_html, update.open_html
+        reply = message(8, "assistant", "", status="streaming")
+        shown = feed(page([reply], turn=turn(8, "streaming", finished_at=None, text=text)))
+        assert f'<div id="m-8-closed" class="closed">{closed}</div>' in shown.above
+        assert f'<div id="m-8-open" class="open">{open_html}</div>' in shown.above
+
+
+class TestArticles:
+    def test_a_fragment_is_the_article_of_a_page_load_and_the_swap(self) -> None:
+        """I4, I22: what an event brings equals what a fresh page shows.
+
+        Breaks when: ``article.html`` shows something in one of the two only.
+        """
+        reply = message(8, "assistant", "**Good** day.")
+        ended = turn(8, "stopped", usage={"completion_tokens": 312})
+        event = events.TurnFinished(
+            **ENVELOPE,
+            turn=7,
+            status="stopped",
+            error=None,
+            usage={},
+            message=reply,
+            ended=ended,
+        )
+        fresh = feed(page([reply], turns=[ended])).above
+        marks = ' hx-swap-oob="message:#feed" data-event="turn-finished" data-event-no="42"'
+        streamed = render_event(event)
+        assert marks in streamed
+        assert streamed.replace(marks, "").startswith(fresh)
+
+    def test_the_streaming_reply_is_busy_and_the_finished_one_is_not(self) -> None:
+        busy = Elements(feed(page([message(8, "assistant", "", status="streaming")])).above)
+        assert busy.of_id("m-8")["aria-busy"] == "true"
+        done = Elements(feed(page([message(8, "assistant", "x")])).above)
+        assert "aria-busy" not in done.of_id("m-8")
+
+    def test_headings_are_you_and_the_model(self) -> None:
+        shown = feed(page([message(1), message(2, "assistant", "x", model="some-model")])).above
+        assert '<h2 id="m-1-by">You</h2>' in shown
+        assert '<h2 id="m-2-by">some-model</h2>' in shown
+
+    def test_superseded_messages_are_not_on_the_page_and_leave_the_screen(self) -> None:
+        gone = message(2, "assistant", "x", superseded=True)
+        assert "m-2" not in feed(page([message(1), gone])).above
+        html = render_event(events.MessageChanged(**ENVELOPE, message=gone))
+        assert "data-superseded" in Elements(html).of_id("m-2")
+
+    def test_messages_up_to_the_boundary_stand_beneath_the_divider(self) -> None:
+        shown = feed(page([message(6), message(7)], compression=compressed()))
+        assert Elements(shown.beneath).of_id("m-6")["data-beneath"] == ""
+        assert "data-beneath" not in Elements(shown.above).of_id("m-7")
+
+    def test_a_changed_message_keeps_what_is_said_of_its_turn(self) -> None:
+        html = render_event(events.MessageChanged(**ENVELOPE, message=message(8, "assistant", "x")))
+        assert "data-keep" in Elements(html).of_id("m-8-outcome")
+
+
+class TestOutcomes:
+    def finished(self, status: str, **fields: Any) -> str:
+        return render_event(
+            events.TurnFinished(
+                **ENVELOPE,
+                turn=7,
+                status=status,
+                error=fields.get("error"),
+                usage={},
+                message=message(8, "assistant", "Some text"),
+                ended=turn(8, status, **fields),
+            )
+        )
+
+    def test_a_complete_turn_says_nothing_and_is_announced(self) -> None:
+        html = self.finished("complete")
+        assert "Answer complete" in html
+        assert 'class="card"' not in html
+
+    def test_a_stopped_turn_says_after_how_many_tokens_and_offers_to_go_on(self) -> None:
+        html = self.finished("stopped", usage={"completion_tokens": 1312})
+        assert "Stopped after 1,312 tokens." in html
+        assert 'hx-post="continue/"' in html
+
+    def test_a_failure_is_a_card_with_the_providers_words_folded_away(self) -> None:
+        error = {**EVIL_ERROR, "message": "The model server is busy.", "fields": {}}
+        error["fields"] = {"provider_message": "slow down"}
+        elements = Elements(self.finished("failed", error=error))
+        assert ("div", {"class": "card", "role": "alert"}) in elements.all
+        assert "The model server is busy." in elements.text
+        assert "slow down" in elements.text
+        assert [a for _, a in elements.all if a.get("data-retry-after") == "20"]
+
+    def test_a_turn_whose_message_did_not_change_changes_its_outcome_alone(self) -> None:
+        html = render_event(state([], turns=[turn(4, "interrupted")]))
+        assert Elements(html).of_id("m-4-outcome")["hx-swap-oob"] == "innerHTML"
+        assert "Interrupted" in html
+
+
+class TestCompression:
+    def test_a_locking_run_locks_and_a_background_run_does_not(self) -> None:
+        def started(locks: bool) -> str:
+            return render_event(
+                events.CompressionStarted(
+                    **ENVELOPE,
+                    trigger="threshold",
+                    message_count=214,
+                    source_tokens=86_000,
+                    locks_input=locks,
+                )
+            )
+
+        assert "data-locked" in started(True)
+        assert "Compressing conversation" in started(True)
+        assert "data-locked" not in started(False)
+        assert "Summarising 214 older messages" in started(False)
+        assert 'id="spoken"' not in started(False)
+
+    def test_progress_is_a_true_count(self) -> None:
+        html = render_event(events.CompressionProgress(**ENVELOPE, tokens_written=1234))
+        bar = next(a for _, a in Elements(html).all if a.get("role") == "progressbar")
+        assert bar["aria-valuetext"] == "1234 tokens written"
+        assert "1.2k tokens written" in html
+
+    def test_the_divider_has_its_figures_and_its_buttons(self) -> None:
+        html = render_event(
+            events.SummaryChanged(
+                **ENVELOPE, version=2, compression=compressed(), context=context()
+            )
+        )
+        elements = Elements(html)
+        region = next(a for _, a in elements.all if a.get("role") == "region")
+        assert region["aria-label"] == "Compressed messages"
+        assert region["data-boundary"] == "6"
+        assert "6 messages above are kept here" in elements.text
+        assert "2.3k → 402 tokens" in elements.text
+        for name in ("View summary", "Edit summary", "Undo compression"):
+            assert name in elements.text
+
+    def test_a_failure_says_that_nothing_was_lost(self) -> None:
+        event = every_event("The model did not finish.")[8]
+        html = render_event(event)
+        assert "Nothing was lost" in html
+        assert 'hx-post="compact/"' in html
+
+    def test_messages_left_out_are_said_plainly(self) -> None:
+        html = render_event(state([], compression=CompressionView(truncated_count=12)))
+        assert "The oldest 12 messages are left out of what the model sees" in html
+
+
+def test_times_are_machine_readable() -> None:
+    assert f'datetime="{NOW.isoformat()}"' in feed(page([message(1)])).above
