@@ -24,15 +24,17 @@ help: ## list these targets
 run: $(VENV)/run var/secret_key var/static.stamp ## start the chat here, on PORT (8000), and print a sign-in link
 	@exec env $(LOCAL) $(PY) manage.py serve --port $(PORT)
 
-test: lint ## everything: lint, the whole suite on SQLite, what stores again on PostgreSQL and Redis
+test: $(VENV)/dev ## everything: lint, what stores on PostgreSQL and Redis, the whole suite on SQLite
 	@$(PY) -m tests.services --chromium -- true
-	@status=0; \
+	@failed=; \
+	echo "== Style, types, migrations, deployment"; \
+	$(MAKE) --no-print-directory lint || failed="$$failed lint"; \
 	echo "== What stores or publishes, on PostgreSQL and Redis"; \
-	$(PY) -m tests.services --database --redis -- $(PYTEST) -n 2 -m "(storage or events) and not soak" || status=1; \
+	$(PY) -m tests.services --database --redis -- $(PYTEST) -n 2 -m "(storage or events) and not soak" \
+		|| failed="$$failed PostgreSQL-and-Redis"; \
 	echo "== The whole suite, on SQLite and the in-memory channel layer"; \
-	env -u DATABASE_URL -u REDIS_URL $(PYTEST) -n 2 || status=1; \
-	if [ $$status -ne 0 ]; then echo "make test: failed; see the two summaries above."; fi; \
-	exit $$status
+	env -u DATABASE_URL -u REDIS_URL $(PYTEST) -n 2 || failed="$$failed whole-suite"; \
+	if [ -n "$$failed" ]; then echo "make test failed in:$$failed"; exit 1; fi
 
 lint: $(VENV)/dev ## style, types, migrations, deployment checks
 	$(PY) -m ruff check .

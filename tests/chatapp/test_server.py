@@ -7,7 +7,7 @@ import http.client
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,9 +16,25 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from chatapp import server as serving
-from tests.servers import ROOT, RunningServer, ServerDied, free_port, manage, status_of
+from tests.servers import (
+    ROOT,
+    RunningServer,
+    ServerDied,
+    free_port,
+    manage,
+    start_server,
+    status_of,
+)
 
 Serve = Callable[..., RunningServer]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """One server for the tests that leave it as it was."""
+    server = start_server(tmp_path_factory.mktemp("server"))
+    yield server
+    server.kill()
 
 
 def test_it_works(server: RunningServer) -> None:
@@ -28,9 +44,9 @@ def test_it_works(server: RunningServer) -> None:
     assert "Traceback" not in server.log
 
 
-def test_the_link_shows_a_page(server: RunningServer) -> None:
-    assert status_of(server.signin_link) == 200
-    used = server.signin_link.replace("/accounts/link/", "/accounts/link/x")
+def test_the_link_shows_a_page(shared: RunningServer) -> None:
+    assert status_of(shared.signin_link) == 200
+    used = shared.signin_link.replace("/accounts/link/", "/accounts/link/x")
     assert status_of(used) == 410
 
 
@@ -63,9 +79,9 @@ def test_a_taken_port_is_one_sentence(serve: Serve, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--host", "nowhere.invalid"], ["--port", "70000"]])
-def test_an_impossible_address_is_one_sentence(server: RunningServer, arguments: list[str]) -> None:
+def test_an_impossible_address_is_one_sentence(shared: RunningServer, arguments: list[str]) -> None:
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        manage(server, "serve", *arguments)
+        manage(shared, "serve", *arguments)
     assert failed.value.returncode == 1
     assert failed.value.stderr.startswith("CommandError: Cannot listen on ")
     assert failed.value.stderr.count("\n") == 1
@@ -78,24 +94,24 @@ def test_a_free_port_is_chosen_and_told() -> None:
             serving.listen("127.0.0.1", port)
 
 
-async def test_i26_a_message_that_is_too_large_closes_the_socket(server: RunningServer) -> None:
+async def test_i26_a_message_that_is_too_large_closes_the_socket(shared: RunningServer) -> None:
     """I26: nobody makes the process hold more than a megabyte of one message.
 
     Breaks when: WEBSOCKET_MAX_SIZE is raised, or not given to Daphne.
     """
-    url = f"{server.websocket_url}/ws/c/00000000-0000-0000-0000-000000000000/"
-    async with connect(url, origin=server.origin, max_size=None) as socket:  # type: ignore[arg-type]
+    url = f"{shared.websocket_url}/ws/c/00000000-0000-0000-0000-000000000000/"
+    async with connect(url, origin=shared.origin, max_size=None) as socket:  # type: ignore[arg-type]
         with suppress(ConnectionClosed):  # it may be cut off while it is still sending
             await socket.send("x" * (serving.WEBSOCKET_MAX_SIZE + 1))
         await asyncio.wait_for(socket.wait_closed(), 10)
-    assert status_of(f"{server.base_url}/healthz") == 200
+    assert status_of(f"{shared.base_url}/healthz") == 200
 
 
-def test_half_a_request_keeps_nobody_waiting(server: RunningServer) -> None:
-    slow = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+def test_half_a_request_keeps_nobody_waiting(shared: RunningServer) -> None:
+    slow = http.client.HTTPConnection("127.0.0.1", shared.port, timeout=10)
     slow.connect()
     slow.sock.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-    assert status_of(f"{server.base_url}/healthz") == 200
+    assert status_of(f"{shared.base_url}/healthz") == 200
     slow.close()
 
 
