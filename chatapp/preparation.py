@@ -269,7 +269,7 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
         await amask(conversation_id, maskable(_items(prepared.basis), prepared.sizes))
         await means.changed()
         prepared = await _judged(await _read(conversation_id, means), means, _Tried())
-    if prepared.decision.action is ContextAction.PREPARE:
+    if prepared.decision.action is ContextAction.PREPARE and means.engine.summarizers:
         await services.prepare(
             conversation_id,
             engine=means.engine,

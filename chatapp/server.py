@@ -56,10 +56,14 @@ def listen(host: str, port: int) -> socket.socket:
 def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
     """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before."""
 
+    # The event loop itself holds tasks only weakly.
+    beginning: list[asyncio.Future[None]] = []
+
     def announce() -> None:
         # What was loaded stays: the collector need never look at it.
         gc.freeze()
         gc.enable()
+        beginning.append(asyncio.ensure_future(_begin()))
         ready()
 
     server = Server(
@@ -86,6 +90,11 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
 def _shut_down() -> defer.Deferred[None]:
     """Make Twisted wait for the runner: without this, tasks end without their ``finally``."""
     return defer.Deferred.fromFuture(asyncio.ensure_future(_flush()))
+
+
+async def _begin() -> None:
+    """Sweep what a crashed process left behind before anybody asks for it."""
+    await importlib.import_module("chatapp.wiring").start()
 
 
 async def _flush() -> None:
