@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
@@ -14,7 +14,7 @@ from django.utils import timezone
 from chatapp.models import Conversation, Message, Summary, Turn
 from compression.database import across
 from compression.tokens import CharacterCounter
-from compression.types import Item, Sizes
+from compression.types import Item, Role, Sizes
 
 R = TypeVar("R")
 COUNTER = CharacterCounter()
@@ -36,7 +36,7 @@ class MessageTranscript:
         return [
             Item(
                 seq=row.seq,
-                role=row.role,
+                role=cast(Role, row.role),
                 text=row.text,
                 tokens=row.token_count,
                 open=row.turn is not None and row.turn.finished_at is None,
@@ -87,6 +87,11 @@ def expire_lease(conversation: Conversation) -> None:
     Conversation.objects.filter(pk=conversation.pk).update(
         compression_lease_expires_at=timezone.now() - timedelta(minutes=1)
     )
+
+
+def supersede(conversation: Conversation, seq: int) -> None:
+    """As an edit or a regeneration does to what it takes back."""
+    Message.objects.filter(conversation=conversation, seq=seq).update(superseded_at=timezone.now())
 
 
 def stored(conversation: Conversation) -> Conversation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from compression.checks import check_settings
 
@@ -29,7 +29,7 @@ def test_it_works() -> None:
     ],
 )
 def test_each_mistake_has_its_id(
-    settings: SettingsWrapper, values: dict[str, Any], ids: list[str]
+    settings: Settings, values: dict[str, Any], ids: list[str]
 ) -> None:
     settings.COMPRESSION = values
     found = check_settings()

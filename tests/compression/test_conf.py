@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from chatapp.models import Conversation, Summary
 from compression import conf
@@ -62,9 +62,7 @@ def test_what_is_wrong_fails_loudly_and_names_the_key(wrong: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("name", ["chatapp.Nothing", "nonsense", "chatapp.Message"])
-def test_a_model_that_cannot_be_the_conversation_is_refused(
-    settings: SettingsWrapper, name: str
-) -> None:
+def test_a_model_that_cannot_be_the_conversation_is_refused(settings: Settings, name: str) -> None:
     settings.COMPRESSION = MODELS | {"CONVERSATION": name}
     with pytest.raises(ImproperlyConfigured):
         conf.conversation_model()

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from django.utils import timezone
 
-from chatapp.models import Conversation, Message
+from chatapp.models import Conversation
 from compression import services, signals, store
 from compression.conf import CompressionSettings
 from compression.conf import settings as compression_settings
@@ -48,6 +47,7 @@ from tests.compression.hosting import (
     new_conversation,
     open_turn,
     stored,
+    supersede,
 )
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
@@ -387,9 +387,7 @@ async def test_i14_a_message_taken_back_meanwhile_stops_the_run(
     summarizer.enqueue(GOOD, wait=go_on)
     run = asyncio.create_task(compress(conversation, summarizer))
     await summarizer.started.wait()
-    await Message.objects.filter(conversation=conversation, seq=3).aupdate(
-        superseded_at=timezone.now()
-    )
+    await database(supersede, conversation, 3)
     go_on.set()
 
     outcome = await run
@@ -413,7 +411,7 @@ async def test_i31_c10_deleting_the_conversation_ends_the_run(conversation: Conv
 
     assert (outcome.success, outcome.code) == (False, "lease_lost")
     assert summarizer.cancelled == 1
-    assert await Conversation.objects.acount() == 0
+    assert await database(Conversation.objects.count) == 0
 
 
 # --- the ladder --------------------------------------------------------------------------------

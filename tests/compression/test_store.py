@@ -27,6 +27,7 @@ from tests.compression.hosting import (
     open_turn,
     rows,
     stored,
+    supersede,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
@@ -72,10 +73,6 @@ def compress(conversation: Conversation, through_seq: int, text: str = "kept") -
     version = store.apply(conversation.pk, token, base, draft, TRANSCRIPT)
     assert version is not None
     return version
-
-
-def supersede(conversation: Conversation, seq: int) -> None:
-    Message.objects.filter(conversation=conversation, seq=seq).update(superseded_at=timezone.now())
 
 
 def in_threads(*functions: Callable[[], Any]) -> list[Any]:
