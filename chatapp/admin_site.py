@@ -30,3 +30,10 @@ class ReviewSite(AdminSite):
             raise PermissionDenied
         following = request.GET.get(REDIRECT_FIELD_NAME, index)
         return redirect_to_login(following)
+
+    def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
+        """Closed: no form here completes names, and it would search messages unrecorded.
+
+        Raises PermissionDenied.
+        """
+        raise PermissionDenied

@@ -1,0 +1,424 @@
+"""Who sees what in the admin, that nothing in it runs, and that looking leaves a record."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from chatapp.models import AccessRecord, Conversation, Message, ModelProfile, Summary, Turn
+from compression import store
+from compression.types import Trigger
+from tests.reviewing import browser_of, conversation_of, staff, summarise, summary_path
+
+pytestmark = pytest.mark.django_db
+
+PAYLOADS = (
+    "</textarea><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "{{7*7}}{% load static %}",
+    '" autofocus onfocus=alert(1) x="',
+    "\u202egnp.exe",
+)
+SECRET = "what was said in secret 4711"
+BASE = "/admin/chatapp/"
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return conversation_of(alice, SECRET, "two", "three", "four")
+
+
+@pytest.fixture
+def summary(conversation: Conversation) -> Summary:
+    return summarise(conversation, "Use spaces")
+
+
+@pytest.fixture
+def root() -> Client:
+    return browser_of(User.objects.create_superuser("root"))
+
+
+def page(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200, path
+    return str(response.content.decode())
+
+
+def conversation_path(conversation: Conversation) -> str:
+    return f"{BASE}conversation/{conversation.pk}/change/"
+
+
+def messages_path(conversation: Conversation) -> str:
+    return f"{BASE}message/?conversation__id__exact={conversation.pk}"
+
+
+def message_path(conversation: Conversation) -> str:
+    first = Message.objects.get(conversation=conversation, seq=1)
+    return f"{BASE}message/{first.pk}/change/"
+
+
+def every_path(summary: Summary) -> dict[str, str]:
+    """Every page that shows something of one conversation -> the permission that it needs."""
+    conversation = summary.conversation
+    first = Message.objects.get(conversation=conversation, seq=1).pk
+    return {
+        f"{BASE}conversation/": "view_conversation",
+        conversation_path(conversation): "view_conversation",
+        f"{BASE}conversation/{conversation.pk}/history/": "view_conversation",
+        f"{BASE}summary/": "view_summary",
+        summary_path(summary): "view_summary",
+        f"{BASE}summary/{summary.pk}/history/": "view_summary",
+        messages_path(conversation): "view_message",
+        message_path(conversation): "view_message",
+        f"{BASE}message/{first}/history/": "view_message",
+        f"{BASE}accessrecord/": "view_accessrecord",
+        f"{BASE}modelprofile/": "view_modelprofile",
+    }
+
+
+def test_everything_can_be_looked_at(root: Client, summary: Summary) -> None:
+    for path in every_path(summary):
+        page(root, path)
+    page(root, "/admin/")
+
+
+def test_a05_anonymous_people_are_sent_to_sign_in(client: Client, summary: Summary) -> None:
+    """A05: there is one sign-in, the one that bounds guessing.
+
+    Breaks when: ``ReviewSite.login`` is Django's.
+    """
+    for path in every_path(summary):
+        response = client.get(path)
+        assert response.status_code == 302
+        assert response["Location"].startswith("/admin/login/?next=")
+        sign_in = client.get(response["Location"])
+        assert sign_in.status_code == 302
+        assert sign_in["Location"].startswith("/accounts/login/?next=")
+    wrong = client.post("/admin/login/", {"username": "root", "password": "x"})
+    assert wrong.status_code == 302
+
+
+def test_a05_who_is_not_of_the_staff_gets_403(bob: User, alice: User, summary: Summary) -> None:
+    """A05: also the conversation's owner; their own pages are elsewhere."""
+    for person in (alice, bob):
+        for path in every_path(summary):
+            response = browser_of(person).get(path, follow=True)
+            assert response.status_code == 403
+            assert SECRET not in response.content.decode()
+
+
+def test_a05_each_page_needs_its_own_permission(summary: Summary) -> None:
+    """A05: staff without permission get 403, and each permission opens its pages only.
+
+    Breaks when: ``permitted`` does not ask ``has_view_permission``.
+    """
+    paths = every_path(summary)
+    for permission in (None, *sorted(set(paths.values()))):
+        person = staff(f"staff-{permission}", *([permission] if permission else []))
+        client = browser_of(person)
+        for path, needed in paths.items():
+            expected = 200 if needed == permission else 403
+            assert client.get(path).status_code == expected, (permission, path)
+
+
+def test_a05_inactive_staff_are_signed_out(summary: Summary) -> None:
+    person = staff("gone", "view_summary")
+    client = browser_of(person)
+    page(client, summary_path(summary))
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    assert client.get(summary_path(summary)).status_code == 302
+
+
+def test_a09_demoted_staff_lose_the_next_page(summary: Summary) -> None:
+    """A09: rights are looked at with each request, not when the session began."""
+    person = staff("demoted", "view_summary", "change_summary")
+    client = browser_of(person)
+    page(client, summary_path(summary))
+    User.objects.filter(pk=person.pk).update(is_staff=False)
+    form = {"action": "undo", "version": "1"}
+    assert client.post(summary_path(summary), form).status_code == 302
+    assert client.get(summary_path(summary), follow=True).status_code == 403
+    assert Conversation.objects.get().compression_version == 1
+
+
+def test_summaries_may_be_seen_without_messages(summary: Summary) -> None:
+    """Who reviews summaries sees neither the messages nor what only they hold.
+
+    Breaks when: ``messages_page`` or ``may_see_missing`` does not ask for its permission.
+    """
+    client = browser_of(staff("reviewer", "view_summary", "view_conversation"))
+    Conversation.objects.update(system_prompt="a private system prompt", draft="a private draft")
+    for path in (
+        summary_path(summary),
+        conversation_path(summary.conversation),
+        f"{BASE}summary/",
+        f"{BASE}conversation/",
+    ):
+        text = page(client, path)
+        assert SECRET not in text
+        assert "only-in-the-original-77" not in text
+        assert "a private" not in text
+        assert "/chatapp/message/" not in text
+    reader = browser_of(staff("reader", "view_summary", "view_message", "view_audit"))
+    text = page(reader, summary_path(summary))
+    assert "only-in-the-original-77" in text
+    span = f"conversation__id__exact={summary.conversation_id}&amp;seq__gte=1&amp;seq__lte=2"
+    assert span in text
+    listed = page(reader, f"{BASE}message/?{html.unescape(span)}")
+    assert SECRET in listed
+    assert "three" not in listed
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_x07_x08_i22_text_of_anyone_is_inert(root: Client, alice: User, payload: str) -> None:
+    """X07, X08, I22: summary, title, message, names and reasons are text on every admin page.
+
+    Breaks when: anything in compression/templates/admin is marked ``safe``.
+    """
+    User.objects.filter(pk=alice.pk).update(username=payload[:150])
+    conversation = conversation_of(alice, payload, payload, "three", "four", title=payload)
+    audit = {"salient": 1, "retained": 0, "missing": [payload], "notes": [payload]}
+    summary = summarise(conversation, f"decided {payload}", model=payload, audit=audit)
+    Conversation.objects.update(model=payload, system_prompt=payload)
+    Summary.objects.create(
+        conversation=conversation, status="failed", trigger="manual", reason=payload
+    )
+    Message.objects.update(reasoning=payload, added_context=payload, tool_name=payload)
+    ModelProfile.objects.create(name=payload, sources={"window": payload})
+    profile = ModelProfile.objects.get().pk
+    browser_of(staff("looker", "view_conversation")).get(conversation_path(conversation))
+    record = AccessRecord.objects.get().pk
+    post = {"action": "edit", "version": "7", "text": payload}
+    texts = [root.post(summary_path(summary), post).content.decode()]
+    for path in (
+        *every_path(summary),
+        f"{BASE}conversation/?q=decided",
+        f"{BASE}accessrecord/{record}/change/",
+        f"{BASE}modelprofile/{profile}/change/",
+        f"{BASE}modelprofile/{profile}/delete/",
+        f"/admin/auth/user/{alice.pk}/change/",
+        f"/admin/auth/user/{alice.pk}/delete/",
+        "/admin/",
+    ):
+        texts.append(page(root, path))
+    everything = "".join(texts)
+    assert "<script>alert" not in everything
+    assert "<img src=x" not in everything
+    assert not re.search(r'="" autofocus|="[^"]*" onfocus=alert', everything)
+    if payload.startswith("{{"):
+        assert "{{7*7}}" in everything
+        assert "49{%" not in everything
+
+
+@pytest.mark.parametrize(
+    ("model", "field"), [("summary", "conversation"), ("turn", "user_message")]
+)
+def test_x07_autocomplete_answers_nothing(
+    root: Client, summary: Summary, model: str, field: str
+) -> None:
+    """X07: neither titles nor, unrecorded, what was said can be searched that way.
+
+    Breaks when: ``ReviewSite.autocomplete_view`` is Django's.
+    """
+    query = {"app_label": "chatapp", "model_name": model, "field_name": field, "term": "s"}
+    assert root.get("/admin/autocomplete/", query).status_code == 403
+
+
+def test_i23_admin_pages_carry_the_strict_policy(root: Client, summary: Summary) -> None:
+    """I23 for the admin: the policy is the chat's, and no page needs an exception from it."""
+    for path in (*every_path(summary), "/admin/", f"{BASE}modelprofile/add/"):
+        response = root.get(path)
+        policy = response["Content-Security-Policy"]
+        assert "unsafe" not in policy
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert "no-store" in response["Cache-Control"]
+        text = response.content.decode()
+        assert "<style" not in text
+        assert not re.search(r"<[^>]+\sstyle=", text)
+        assert not re.search(r"<[^>]+\son\w+=", text)
+        for tag in re.findall(r"<script[^>]*>", text):
+            assert "src=" in tag or "application/json" in tag, tag
+
+
+def test_a_look_at_anothers_conversation_leaves_one_record(summary: Summary) -> None:
+    """One record a request, for each kind of page, and none for lists of many.
+
+    Breaks when: ``permitted`` does not call ``on_look``.
+    """
+    permissions = ("view_summary", "view_conversation", "view_message", "view_accessrecord")
+    person = staff("looker", *permissions)
+    client = browser_of(person)
+    looks = {
+        summary_path(summary): "summary",
+        conversation_path(summary.conversation): "conversation",
+        messages_path(summary.conversation): "messages",
+        message_path(summary.conversation): "messages",
+    }
+    for number, (path, what) in enumerate(looks.items(), start=1):
+        page(client, path)
+        assert AccessRecord.objects.count() == number
+        newest = AccessRecord.objects.order_by("-pk").first()
+        assert newest is not None
+        assert (newest.viewer, newest.what) == (person, what)
+        assert newest.conversation == summary.conversation
+    page(client, f"{BASE}summary/")
+    page(client, f"{BASE}conversation/")
+    assert AccessRecord.objects.count() == len(looks)
+    listed = page(client, f"{BASE}accessrecord/")
+    assert "looker" in listed
+    assert str(summary.conversation.code) in listed
+
+
+def test_looking_at_ones_own_leaves_none(root: Client) -> None:
+    own = conversation_of(User.objects.get(username="root"), "one", "two", "three")
+    page(root, summary_path(summarise(own, "x")))
+    page(root, messages_path(own))
+    assert not AccessRecord.objects.exists()
+
+
+def test_a_refused_look_leaves_none(summary: Summary) -> None:
+    client = browser_of(staff("nobody"))
+    for path in every_path(summary):
+        assert client.get(path).status_code == 403
+    assert not AccessRecord.objects.exists()
+
+
+def test_records_cannot_be_changed(root: Client, summary: Summary) -> None:
+    page(root, summary_path(summary))
+    record = AccessRecord.objects.get()
+    base = f"{BASE}accessrecord/"
+    assert root.post(f"{base}{record.pk}/change/", {"what": "x"}).status_code == 403
+    assert root.post(f"{base}{record.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert root.get(f"{base}add/").status_code == 403
+    root.post(base, {"action": "delete_selected", "_selected_action": record.pk, "post": "yes"})
+    assert AccessRecord.objects.get().what == "summary"
+
+
+@pytest.mark.parametrize("model", ["conversation", "message"])
+def test_conversations_and_messages_are_read_only(
+    root: Client, summary: Summary, model: str
+) -> None:
+    row = summary.conversation_id if model == "conversation" else Message.objects.get(seq=1).pk
+    base = f"{BASE}{model}/"
+    form = {"title": "mine", "text": "mine", "compressed_through": "4", "owner": "1"}
+    assert root.post(f"{base}{row}/change/", form).status_code == 403
+    assert root.post(f"{base}{row}/delete/", {"post": "yes"}).status_code == 403
+    assert root.post(f"{base}add/", form).status_code == 403
+    bulk = {"action": "delete_selected", "_selected_action": row, "post": "yes"}
+    root.post(f"{messages_path(summary.conversation) if model == 'message' else base}", bulk)
+    assert Conversation.objects.get().title == "A talk"
+    assert Message.objects.get(seq=1).text == SECRET
+
+
+def test_lists_take_the_same_queries_however_long(
+    root: Client, alice: User, count_queries: Callable[[str], int]
+) -> None:
+    paths = [f"{BASE}{name}/" for name in ("conversation", "summary", "accessrecord")]
+    first = conversation_of(alice, "one", "two", "three")
+    summarise(first, "x")
+    page(root, conversation_path(first))
+    few = [count_queries(path) for path in [*paths, messages_path(first)]]
+    for number in range(8):
+        more = conversation_of(alice, f"one {number}", "two", "three")
+        page(root, summary_path(summarise(more, "x")))
+    for seq in range(4, 40):
+        Message.objects.create(
+            conversation=first, seq=seq, role="user", text="t", created_at=first.created_at
+        )
+    assert [count_queries(path) for path in [*paths, messages_path(first)]] == few
+
+
+@pytest.fixture
+def count_queries(root: Client) -> Callable[[str], int]:
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    def count(path: str) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page(root, path)
+        return len(queries)
+
+    return count
+
+
+def test_messages_are_paged_and_abridged(root: Client, alice: User) -> None:
+    conversation = conversation_of(alice, *(f"message {n} " + "x" * 5000 for n in range(120)))
+    first = page(root, messages_path(conversation))
+    assert "message 49 " in first
+    assert "message 50 " not in first
+    assert len(first) < 60_000
+    assert "message 50 " in page(root, f"{messages_path(conversation)}&p=2")
+    assert "message 7 " in page(root, f"{messages_path(conversation)}&q=message+7+")
+
+
+@pytest.mark.parametrize("wanted", ["", "x", "-1", "1 OR 1", "９", str(2**63), str(2**70), "999"])
+def test_a11_messages_are_shown_of_one_conversation_only(
+    root: Client, summary: Summary, wanted: str
+) -> None:
+    """A11 for the list: without a conversation there is none, and no error."""
+    response = root.get(f"{BASE}message/", {"conversation__id__exact": wanted} if wanted else {})
+    assert response.status_code == 302
+    assert response["Location"] == f"{BASE}conversation/"
+
+
+@pytest.mark.parametrize("key", ["x", "-1", "0", "1 OR 1", "９", str(2**63), str(2**70), "9" * 999])
+@pytest.mark.parametrize("model", ["conversation", "summary", "message", "accessrecord"])
+def test_a11_odd_ids_are_missing(root: Client, summary: Summary, model: str, key: str) -> None:
+    """A11: an id that is none leads back to the list or is not found, and never fails."""
+    assert root.get(f"{BASE}{model}/{key}/change/").status_code in {302, 404}
+
+
+def test_filters_find_what_runs_and_what_is_degraded(root: Client, alice: User) -> None:
+    running = conversation_of(alice, "one", "two", "three", title="it runs")
+    degraded = conversation_of(alice, "one", "two", "other", title="it is degraded")
+    summarise(degraded, "x", degraded=True)
+    assert store.claim(running.pk, trigger=Trigger.MANUAL, locks_input=True)
+
+    def titles(query: str) -> set[str]:
+        text = page(root, f"{BASE}conversation/?{query}")
+        return {title for title in ("it runs", "it is degraded") if title in text}
+
+    assert titles("") == {"it runs", "it is degraded"}
+    assert titles("running=yes") == titles("degraded=no") == {"it runs"}
+    assert titles("running=no") == titles("degraded=yes") == {"it is degraded"}
+    for query in ("trigger=threshold", "status=active", "degraded__exact=1", "model=small"):
+        assert "it is degraded" in page(root, f"{BASE}summary/?{query}")
+    for query in ("trigger=manual", "status=failed", "degraded__exact=0", "model=other"):
+        assert "it is degraded" not in page(root, f"{BASE}summary/?{query}")
+
+
+def test_model_profiles_are_the_operators_to_correct(root: Client) -> None:
+    profile = ModelProfile.objects.create(
+        name="small", window=4096, sources={"window": "server", "calibration": "default"}
+    )
+    path = f"{BASE}modelprofile/{profile.pk}/change/"
+    form = {"name": "small", "window": "9000", "calibration": "1.1", "supports_tools": "on"}
+    assert root.post(path, form | {"window": "10"}).status_code == 200
+    assert root.post(path, form | {"calibration": "9"}).status_code == 200
+    profile.refresh_from_db()
+    assert profile.window == 4096
+    assert root.post(path, form).status_code == 302
+    profile.refresh_from_db()
+    assert profile.window == 9000
+    assert profile.sources["window"] == "operator"
+    assert profile.sources["calibration"] == "default"
+
+
+def test_deleting_a_person_says_how_much_goes_with_them(
+    root: Client, alice: User, summary: Summary
+) -> None:
+    path = f"/admin/auth/user/{alice.pk}/delete/"
+    text = page(root, path)
+    assert re.search(r"Messages:\s*4", text)
+    assert SECRET not in text
+    helper = browser_of(staff("helper"))
+    assert helper.post(path, {"post": "yes"}).status_code == 403
+    assert root.post(path, {"post": "yes"}).status_code == 302
+    assert not Conversation.objects.exists()
+    assert not Turn.objects.exists()
+    assert not Message.objects.exists()
