@@ -63,7 +63,7 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
         # What was loaded stays: the collector need never look at it.
         gc.freeze()
         gc.enable()
-        beginning.append(asyncio.ensure_future(_begin()))
+        beginning.append(asyncio.ensure_future(wiring.start()))
         ready()
 
     server = Server(
@@ -90,11 +90,6 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
 def _shut_down() -> defer.Deferred[None]:
     """Make Twisted wait for the runner: without this, tasks end without their ``finally``."""
     return defer.Deferred.fromFuture(asyncio.ensure_future(_flush()))
-
-
-async def _begin() -> None:
-    """Sweep what a crashed process left behind before anybody asks for it."""
-    await importlib.import_module("chatapp.wiring").start()
 
 
 async def _flush() -> None:
