@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from typing import Any
 
 from django import template
 from django.utils.safestring import SafeString, mark_safe
@@ -12,6 +14,8 @@ from chatapp.screen import ContextView, PageView
 from chatapp.text import visible
 
 register = template.Library()
+
+_DIFF_HEADER = 2  # lines that name the two files
 
 
 @register.filter
@@ -73,3 +77,29 @@ def feed(page: PageView) -> Feed:
 def first_seq(page: PageView) -> int:
     """``seq`` of the oldest message of the page; 0 for none."""
     return page.messages[0].seq if page.messages else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One line of a comparison; ``kind`` is ``added``, ``removed`` or ``same``."""
+
+    kind: str
+    line: str
+
+
+@register.simple_tag
+def version_changes(versions: list[dict[str, Any]], version: dict[str, Any]) -> list[Change]:
+    """The lines of ``version`` beside those of the version it came from; empty without one."""
+    parent = next((one for one in versions if one["version"] == version["parent"]), None)
+    if parent is None or parent["text"] == version["text"]:
+        return []
+    # Unified, not `ndiff`: that one compares within lines and takes cubic time on long texts.
+    lines = difflib.unified_diff(
+        parent["text"].splitlines(), version["text"].splitlines(), lineterm="", n=1
+    )
+    kinds = {"+": "added", "-": "removed", " ": "same"}
+    return [
+        Change(kind=kinds[line[0]], line=line)
+        for line in list(lines)[_DIFF_HEADER:]
+        if line[0] in kinds
+    ]

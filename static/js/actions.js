@@ -4,6 +4,7 @@ import { all, copy, find, main, store } from "./page.js";
 import { goTo } from "./feed.js";
 import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
+import { edit } from "./edit.js";
 
 const THEMES = ["system", "light", "dark"];
 const root = document.documentElement;
@@ -65,6 +66,9 @@ const ACTIONS = {
   "close-drawer": hideDrawer,
   theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),
   rename,
+  // Its text comes back into the box, before whatever is written there; the button removes it.
+  "edit-queued": (button) => write([find("q", button.closest(".queued")).textContent, find("#text").value].filter(Boolean).join("\n")),
+  "edit-message": (button) => edit(button.closest("article")),
 };
 
 function clicked(event) {

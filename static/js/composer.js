@@ -14,6 +14,7 @@ const send = find(".send", composer);
 const stop = find(".stop", composer);
 const identifier = find("[name=client_msg_id]", composer);
 let draftTimer = 0;
+let seen = 0;
 
 export const isLocked = () => Boolean(find("#lock [data-locked]"));
 export const isOpen = () => Boolean(find("#turn-state [data-open]"));
@@ -36,6 +37,8 @@ export function fit() {
 
 /** Lock and buttons as the page says; called after each change from the server. */
 export function applyState() {
+  // Whoever writes in one tab is told when the conversation went on in another.
+  seen = Math.max(seen, Number(all("article[data-seq]", feed).at(-1)?.dataset.seq || 0));
   const locked = isLocked();
   const open = isOpen();
   box.readOnly = locked;
@@ -92,12 +95,9 @@ function acknowledged(id, text, result) {
     clearTimeout(draftTimer);
     store.set(DRAFT, "");
   }
-  if (!result.queued) return;
-  pendingOf(id)?.remove();
-  const quote = make("q", {}, text.length > 120 ? `${text.slice(0, 119)}…` : text);
-  find("#queued").replaceChildren(
-    make("p", { className: "queued", "data-sending": id }, "Will be sent when the reply ends: ", quote),
-  );
+  if (result.reply_seq) seen = Math.max(seen, result.reply_seq);
+  // The waiting message is shown by the server, at the place where it can be changed.
+  if (result.queued) pendingOf(id)?.remove();
 }
 
 function refused(id, text, status, error) {
@@ -122,7 +122,7 @@ async function deliver(id, text) {
   unsent.hidden = true;
   const late = setTimeout(() => (unsent.hidden = false), NOT_CONFIRMED);
   try {
-    const answer = await post(main.dataset.urlSend, { text, client_msg_id: id }, AbortSignal.timeout(GIVES_UP));
+    const answer = await post(main.dataset.urlSend, { text, client_msg_id: id, last_seen_seq: seen }, AbortSignal.timeout(GIVES_UP));
     if (answer.ok) acknowledged(id, text, answer.json);
     else if (answer.status < 500 || answer.json.error) refused(id, text, answer.status, answer.json.error);
     else unsent.hidden = false;

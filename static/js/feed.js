@@ -21,10 +21,7 @@ function place(article) {
   const sent = article.dataset.clientMsgId;
   if (sent) {
     all(`.pending[data-sending="${CSS.escape(sent)}"]`).forEach((one) => one.remove());
-    const queued = find("#queued [data-sending]");
-    if (queued?.dataset.sending === sent || find("#queued .queued:not([data-sending])")) {
-      find("#queued").replaceChildren();
-    }
+    if (!present) find("#queued").replaceChildren();
   }
   if (present) {
     for (const details of all("details[open]", present)) {

@@ -1,6 +1,7 @@
 // The keyboard. The browser's own Ctrl+R, F, S, N and L are never taken.
 
 import { all, box, code, composer, find } from "./page.js";
+import { editLast } from "./edit.js";
 import * as slash from "./slash.js";
 import { isOpen, submit } from "./composer.js";
 
@@ -22,6 +23,10 @@ function inBox(event) {
       slash.complete();
       return;
     }
+  }
+  if (event.key === "ArrowUp" && !box.value && !event.altKey) {
+    event.preventDefault();
+    editLast();
   }
   if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey) send(event);
 }
@@ -50,7 +55,7 @@ function anywhere(event) {
     toMessage(event.key === "ArrowUp" ? -1 : 1);
   } else if (control && event.shiftKey && event.code === "KeyO") {
     event.preventDefault();
-    find("#new-form").submit();
+    find("#new").click();
   } else if (control && event.shiftKey && event.code === "KeyE" && code) {
     event.preventDefault();
     find("#drawer-button").click();

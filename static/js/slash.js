@@ -17,7 +17,7 @@ const COMMANDS = {
     help: "… name the conversation",
     run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
   },
-  new: { help: "new conversation", anywhere: true, run: () => find("#new-form").submit() },
+  new: { help: "new conversation", anywhere: true, run: () => find("#new").click() },
   help: { help: "keys and commands", anywhere: true, run: () => find("#help").showModal() },
 };
 

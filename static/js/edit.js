@@ -1,0 +1,37 @@
+// Editing a message of one's own in its place: sending it makes the answer anew.
+
+import { all, find, make } from "./page.js";
+
+export function edit(article) {
+  if (find("form.editing", article)) return;
+  const body = find(".body", article);
+  const text = make("textarea", { name: "text", value: body.textContent, "aria-label": "Edit message" });
+  const close = () => {
+    form.remove();
+    body.hidden = false;
+  };
+  const cancel = make("button", { type: "button" }, "Cancel");
+  const form = make(
+    "form",
+    { className: "editing", "hx-post": `messages/${article.dataset.seq}/edit/`, "hx-swap": "none" },
+    text,
+    make("p", { className: "buttons" }, make("button", { className: "primary" }, "Send again"), cancel),
+  );
+  cancel.addEventListener("click", close);
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    event.stopPropagation();
+    close();
+  });
+  form.addEventListener("htmx:afterRequest", (event) => event.detail.successful && close());
+  body.hidden = true;
+  body.after(form);
+  htmx.process(form);
+  text.focus();
+}
+
+/** The last message that can still be edited. */
+export function editLast() {
+  const last = all("article.user[data-seq]:not([data-beneath])").at(-1);
+  if (last) edit(last);
+}
