@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-from wsgiref.types import StartResponse, WSGIEnvironment
+from typing import IO, Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 
@@ -15,7 +15,6 @@ from django.core.asgi import get_asgi_application
 http_application: Any = get_asgi_application()
 
 # These import models, so Django must be set up by now.
-from asgiref.wsgi import WsgiToAsgi
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
@@ -34,25 +33,47 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
 
 
-def _not_found(environ: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
-    start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
-    return [b"There is no such file."]
-
-
 def _static_headers(headers: Any, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Content-Security-Policy"] = "default-src 'none'; style-src 'self'"
 
 
-static_application: Application = WsgiToAsgi(  # type: ignore[no-untyped-call]
-    WhiteNoise(
-        _not_found,
-        root=str(settings.STATIC_ROOT),
-        prefix=settings.STATIC_URL,
-        immutable_file_test=lambda path, url: bool(_HASHED.search(url)),
-        add_headers_function=_static_headers,
-    )
+_files = WhiteNoise(
+    None,
+    root=str(settings.STATIC_ROOT),
+    prefix=settings.STATIC_URL,
+    immutable_file_test=lambda path, url: bool(_HASHED.search(url)),
+    add_headers_function=_static_headers,
 )
+
+
+async def static_application(scope: Scope, receive: Receive, send: Send) -> None:
+    """Static files: hashed and compressed ones, with ranges and conditional requests.
+
+    WhiteNoise answers as it does behind Django's middleware. asgiref's adapter for WSGI will not
+    do: it leaves its executor in the context of Daphne's connection, and the next request on that
+    connection fails.
+    """
+    found = _files.files.get(scope["path"])
+    if found is None or scope["method"] not in {"GET", "HEAD"}:
+        headers = [(b"content-type", b"text/plain; charset=utf-8")]
+        await send({"type": "http.response.start", "status": 404, "headers": headers})
+        await send({"type": "http.response.body", "body": b"There is no such file."})
+        return
+    environment = {
+        "HTTP_" + name.decode("latin-1").upper().replace("-", "_"): value.decode("latin-1")
+        for name, value in scope["headers"]
+    }
+    response = found.get_response(scope["method"], environment)
+    body = b"" if response.file is None else await asyncio.to_thread(_read, response.file)
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in response.headers]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _read(file: IO[bytes]) -> bytes:
+    with file:
+        return file.read()
 
 
 def same_origin(application: Application, allowed: list[str]) -> Application:
