@@ -39,7 +39,8 @@ ContextBuilder = Callable[[Conversation, int], ContextView]
 
 
 def message_view(row: Message) -> MessageView:
-    """A stored message as it is shown."""
+    """A stored message as it is shown; reads its turn, so fetch that with it."""
+    written_by = row.turn.model if row.turn and row.role == MessageRole.ASSISTANT else ""
     return MessageView(
         seq=row.seq,
         role=row.role,
@@ -57,6 +58,7 @@ def message_view(row: Message) -> MessageView:
         masked=row.masked_at is not None,
         superseded=row.superseded_at is not None,
         client_msg_id=str(row.client_msg_id) if row.client_msg_id else None,
+        model=written_by,
     )
 
 
@@ -170,6 +172,11 @@ def live(conversation_id: int) -> QuerySet[Message]:
     return Message.objects.filter(conversation_id=conversation_id, superseded_at__isnull=True)
 
 
+def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
+    """Messages with their turns in the same query, without the turns' long fields."""
+    return rows.select_related("turn").defer("turn__manifest", "turn__error")
+
+
 def tail_tokens(row: Conversation) -> int:
     """Ruler tokens of what is sent verbatim."""
     after = max(row.compressed_through, row.truncated_through)
@@ -256,7 +263,7 @@ def page(
 ) -> PageView:
     """What the page shows: the newest messages, or those before ``before``. Raises NotFound."""
     row = owned(user_id, code)
-    rows = row.messages.order_by("-seq")
+    rows = with_turns(row.messages.all()).order_by("-seq")
     if before is not None:
         rows = rows.filter(seq__lt=before)
     count = FIRST_MESSAGES if before is None else OLDER_MESSAGES
@@ -285,7 +292,7 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
     row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
     if row is None:
         raise NotFound
-    rows = row.messages.order_by("-seq")
+    rows = with_turns(row.messages.all()).order_by("-seq")
     count = FIRST_MESSAGES
     if after:
         rows, count = rows.filter(event_no__gt=after), STATE_MESSAGES

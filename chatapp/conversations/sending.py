@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.conversations.access import owned
-from chatapp.conversations.reading import live, message_view
+from chatapp.conversations.reading import live, message_view, with_turns
 from chatapp.errors import MovedOn, NotFound, NothingToStop, Summarised, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from chatapp.screen import MessageView
@@ -252,7 +252,7 @@ def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
 
 def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
     """Mark the live messages from ``from_seq`` on as superseded; expects the row held."""
-    rows = list(live(row.pk).filter(seq__gte=from_seq).order_by("seq"))
+    rows = list(with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
     now = timezone.now()
     for one in rows:
         one.superseded_at, one.event_no = now, row.event_no + 1

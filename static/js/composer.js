@@ -49,7 +49,8 @@ export function applyState() {
     send.hidden = open && !box.value.trim();
     if (hadFocus && (stop.hidden || send.hidden)) box.focus();
   }
-  send.lastChild.textContent = open ? "Queue" : "Send";
+  send.title = open ? "It will be sent when the reply ends" : "";
+  find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
 
 function saveDraft() {

@@ -4,6 +4,7 @@ import { box, code, find, make, showError } from "./page.js";
 import { write } from "./composer.js";
 
 const list = find("#commands");
+const around = find("#slash");
 let chosen = -1;
 
 const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", target: "#sink" });
@@ -45,9 +46,8 @@ export const isWhole = () => box.value.slice(1).toLowerCase() in COMMANDS;
 export function hide() {
   list.hidden = true;
   chosen = -1;
-  for (const name of ["role", "aria-expanded", "aria-controls", "aria-activedescendant", "aria-autocomplete"]) {
-    box.removeAttribute(name);
-  }
+  for (const name of ["role", "aria-label", "aria-expanded", "aria-controls"]) around.removeAttribute(name);
+  for (const name of ["aria-controls", "aria-activedescendant", "aria-autocomplete"]) box.removeAttribute(name);
 }
 
 function mark() {
@@ -83,8 +83,9 @@ function suggest() {
   );
   list.hidden = false;
   chosen = 0;
-  box.setAttribute("role", "combobox");
-  box.setAttribute("aria-expanded", "true");
+  // The box stays a text box; what it stands in becomes the combobox.
+  const combobox = { role: "combobox", "aria-label": "Commands", "aria-expanded": "true", "aria-controls": "commands" };
+  for (const [name, value] of Object.entries(combobox)) around.setAttribute(name, value);
   box.setAttribute("aria-controls", "commands");
   box.setAttribute("aria-autocomplete", "list");
   return mark();
