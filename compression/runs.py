@@ -263,7 +263,7 @@ class Run:
     ) -> Outcome:
         """Save a background draft, apply any other. Raises when the guards do not hold."""
         request = self._request
-        fit = self._fit(span, draft, judgement)
+        fit = await asyncio.to_thread(self._fit, span, draft, judgement)
         conversation_id, token = request.conversation_id, self._token
         if not await self._waited_for():
             saved = await to_its_end(store.asave_ready(conversation_id, token, base, fit))

@@ -55,6 +55,7 @@ async def compress(
 ) -> Outcome:
     """Compress now and answer how it ended; the outcome's ``code`` says why it did not succeed.
 
+    A host that prepares in the background tries :func:`apply_ready` first, which costs no call.
     ``focus`` is what the summary should keep above all; ``through_seq`` asks to compress up to
     that message. Raises NothingToCompress before any summariser is called, and
     CompressionRunning when another run holds the lease: a background run is then made the one
