@@ -34,15 +34,14 @@ def conversation_of(owner: User, *texts: str, title: str = "A talk") -> Conversa
     return Conversation.objects.get(code=stored.code)
 
 
-def summarise(
-    conversation: Conversation, *lines: str, through_seq: int = 2, **values: Any
-) -> Summary:
-    """Apply a machine's version whose decisions are ``lines``, as a run of compression does."""
+def draft_of(
+    conversation: Conversation, base: store.Base, *lines: str, through_seq: int = 2, **values: Any
+) -> store.FitDraft:
+    """A machine's draft on ``base`` whose decisions are ``lines``."""
     entries = tuple(
         Entry(id=number, section=Section.DECISIONS, text=line, sources=(1,))
         for number, line in enumerate(lines, start=1)
     )
-    base = store.read_base(conversation.pk)
     items = TRANSCRIPT.items(conversation.pk, after_seq=base.boundary, through_seq=through_seq)
     fields: dict[str, Any] = {
         "trigger": Trigger.THRESHOLD,
@@ -58,8 +57,16 @@ def summarise(
         "usage_after": 0.3,
         "model": "small",
         "audit": AUDIT,
-    } | values
-    draft = store.FitDraft(**fields)
+    }
+    return store.FitDraft(**fields | values)
+
+
+def summarise(
+    conversation: Conversation, *lines: str, through_seq: int = 2, **values: Any
+) -> Summary:
+    """Claim, draft and apply, as a run of compression does."""
+    base = store.read_base(conversation.pk)
+    draft = draft_of(conversation, base, *lines, through_seq=through_seq, **values)
     token = store.claim(conversation.pk, trigger=draft.trigger, locks_input=True)
     assert token is not None
     version = store.apply(conversation.pk, token, base, draft, TRANSCRIPT)

@@ -135,7 +135,7 @@ def test_the_system_prompt_is_kept_only_when_asked(anna: User, file: Path) -> No
 def test_i30_the_same_messages_are_imported_once(anna: User, file: Path) -> None:
     """I30, I09: importing again changes nothing and says where the first import is.
 
-    Breaks when: ``find_imported`` is not asked, and the constraint is dropped.
+    Breaks when: ``fingerprint`` takes in anything that differs from import to import.
     """
     run(file)
     before = rows()

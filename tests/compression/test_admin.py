@@ -12,7 +12,15 @@ from django.test import Client
 from chatapp.models import Conversation, Message, Summary
 from compression import store
 from compression.types import Trigger
-from tests.reviewing import browser_of, conversation_of, staff, summarise, summary_path
+from tests.reviewing import (
+    TRANSCRIPT,
+    browser_of,
+    conversation_of,
+    draft_of,
+    staff,
+    summarise,
+    summary_path,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -127,15 +135,15 @@ def test_c11_an_edit_wins_over_the_run_that_is_under_way(
     Breaks when: ``store.apply`` does not compare the version.
     """
     base = store.read_base(conversation.pk)
+    draft = draft_of(conversation, base, "The machine's", through_seq=4)
     token = store.claim(conversation.pk, trigger=Trigger.THRESHOLD, locks_input=True)
     assert token is not None
     assert "being compressed now" in text_of(client.get(summary_path(summary)))
     assert post(client, summary, "edit", text=NEW_TEXT).status_code == 302
-    conversation.refresh_from_db()
-    assert conversation.compression_version == base.version + 1
-    assert not Conversation.objects.filter(
-        compression_token=token, compression_version=base.version
-    ).exists()
+    assert store.apply(conversation.pk, token, base, draft, TRANSCRIPT) is None
+    version, text, boundary, _ = state(conversation)
+    assert (version, boundary) == (2, 2)
+    assert "Use tabs everywhere" in text
 
 
 @pytest.mark.parametrize(
