@@ -13,6 +13,7 @@ from chatapp.bus import Bus
 from chatapp.conversations.progress import Ended
 from chatapp.conversations.sending import Accepted
 from chatapp.machinery import Machinery
+from chatapp.screen import MessageView
 from compression.types import Outcome, Trigger
 
 
@@ -64,6 +65,16 @@ class Announcer:
         )
         if self._bus.watched(ended.conversation_id):
             _, _, context = await self._machinery.aoverview(ended.conversation_id)
+            await self._bus.publish(events.Context(context=context, **about))
+
+    async def message_changed(
+        self, conversation_id: int, event_no: int, message: MessageView
+    ) -> None:
+        """A stored message changed, and with it perhaps what the model sees."""
+        about = common(conversation_id, event_no)
+        await self._bus.publish(events.MessageChanged(message=message, **about))
+        if self._bus.watched(conversation_id):
+            _, _, context = await self._machinery.aoverview(conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:

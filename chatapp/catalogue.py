@@ -12,7 +12,7 @@ from typing import Any
 from chatapp.conversations.profiles import alearn, alearn_usage, anames, aprofile, asave
 from chatapp.llm.client import LLMClient, ModelInfo
 from chatapp.llm.errors import LLMError, ModelUnknown
-from chatapp.llm.profiles import ProfileFigures, price_figures, resolve_profile
+from chatapp.llm.profiles import PriceFigures, ProfileFigures, resolve_profile
 from chatapp.models import ModelProfile
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,11 @@ class Profile:
 
 
 class Catalogue:
-    """The models behind one client. ``clock`` gives seconds that never run backwards."""
+    """The models behind one client.
+
+    ``prices`` looks a model up in the price data, which may take a second; ``clock`` gives
+    seconds that never run backwards.
+    """
 
     def __init__(
         self,
@@ -70,11 +74,13 @@ class Catalogue:
         *,
         chat_model: str = "",
         window: int | None = None,
+        prices: Callable[[str], PriceFigures | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._chat_model = chat_model
         self._window = window
+        self._prices = prices
         self._clock = clock
         self._listed: tuple[ModelInfo, ...] = ()
         self._known_until = 0.0
@@ -122,7 +128,8 @@ class Catalogue:
         info = next((one for one in self._listed if one.name == name), None)
         stored = await aprofile(name)
         if info is not None or stored is None:
-            figures = resolve_profile(name, info, prices=price_figures(name))
+            prices = await asyncio.to_thread(self._prices, name) if self._prices else None
+            figures = resolve_profile(name, info, prices=prices)
             await asave({name: _fields(figures)})
             stored = await aprofile(name)
         assert stored is not None

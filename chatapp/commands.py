@@ -11,7 +11,7 @@ from typing import Any
 
 from chatapp import context, wiring
 from chatapp.catalogue import Profile
-from chatapp.conversations import access, sending
+from chatapp.conversations import access, branching, pins, sending
 from chatapp.conversations.reading import abasis, aframe
 from chatapp.counting import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge, NothingToStop
@@ -22,6 +22,8 @@ from compression.exceptions import CompressionRunning
 from compression.types import EntryState, Section, Sizes, Trigger
 
 # Not every server takes an unfinished reply as a beginning; every model takes this.
+# All pins together, a share of the budget.
+PINNED_SHARE = 0.10
 CONTINUE = "Continue exactly where you stopped."
 
 
@@ -214,6 +216,27 @@ async def clear(user_id: int, code: str) -> int:
     )
     await wiring.announcer().summary(frame.conversation_id)
     return version
+
+
+async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
+    """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
+    frame = await aframe(user_id, code)
+    most = sizes_of(frame, await _profile(frame.model)).ruler(PINNED_SHARE)
+    conversation_id, event_no, message = await pins.apin(
+        user_id, code, seq, on=on, most_tokens=most
+    )
+    await wiring.announcer().message_changed(conversation_id, event_no, message)
+
+
+async def continue_in_new(user_id: int, code: str) -> str:
+    """A new conversation that carries the summary and the last turns over; its code.
+
+    Raises NotFound.
+    """
+    frame = await aframe(user_id, code)
+    tokens = wiring.machinery().counter.count(frame.summary)
+    turns = compression_settings(frame).keep_turns
+    return await branching.acontinue_in_new(user_id, code, turns, tokens)
 
 
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:

@@ -12,6 +12,12 @@ _conversation = [
     path("", pages.conversation, name="conversation"),
     path("messages/", messages.send, name="message-send"),
     path("messages/<int:seq>/edit/", messages.edit, name="message-edit"),
+    path("messages/<int:seq>/pin/", messages.pin("message-pin", on=True), name="message-pin"),
+    path(
+        "messages/<int:seq>/unpin/", messages.pin("message-unpin", on=False), name="message-unpin"
+    ),
+    path("branch/", messages.branch, name="branch"),
+    path("continue-in-new/", messages.continue_in_new, name="continue-in-new"),
     path("turns/<int:turn>/", pages.turn, name="turn"),
     path("stop/", messages.stop, name="turn-stop"),
     path("regenerate/", messages.regenerate, name="turn-regenerate"),

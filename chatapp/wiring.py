@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 from channels.layers import get_channel_layer
 from django.conf import settings
@@ -16,6 +16,7 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.client import LLMClient
 from chatapp.llm.demo import DemoClient
 from chatapp.llm.openai_client import OpenAIClient
+from chatapp.llm.profiles import price_figures
 from chatapp.machinery import Machinery
 from chatapp.rendering import fragments
 from chatapp.runner import Runner
@@ -48,6 +49,7 @@ def machinery() -> Machinery:
             client,
             chat_model="" if demo() else settings.CHAT_MODEL,
             window=None if demo() else settings.CONTEXT_WINDOW,
+            prices=None if demo() else partial(price_figures, base_url=settings.OPENAI_BASE_URL),
         ),
         counter=default_counter(),
         transcript=StoredTranscript(),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 
 from chatapp import commands, forms, wiring
-from chatapp.conversations import access, sending
+from chatapp.conversations import access, branching, sending
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
     accepted,
@@ -35,11 +38,7 @@ async def create(request: HttpRequest) -> HttpResponseBase:
     code = await access.acreate(user_id(request), **values)
     if message is not None:
         await commands.send(user_id(request), code, *message)
-    if wants_json(request):
-        return JsonResponse({"code": code}, status=201)
-    if wants_fragment(request):
-        return HttpResponse(headers={"HX-Redirect": page_of(code)})
-    return HttpResponseRedirect(page_of(code))
+    return _moved(request, code)
 
 
 @signed_in("POST")
@@ -99,6 +98,41 @@ async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     text = forms.message_text(fields_of(request))
     result = await commands.edit_message(user_id(request), code, seq, text)
     return _begun(request, code, "message-edit", result)
+
+
+def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResponseBase]]:
+    """The view that pins or unpins a message."""
+
+    @signed_in("POST")
+    async def view(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
+        await commands.pin(user_id(request), code, seq, on=on)
+        return accepted(request, command, {"seq": seq, "pinned": on}, to=page_of(code))
+
+    return view
+
+
+@signed_in("POST")
+async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
+    """A new conversation with the messages up to ``seq``."""
+    fields = fields_of(request)
+    await access.aowned(user_id(request), code)
+    seq = forms.required_number(fields, "seq")
+    return _moved(request, await branching.abranch(user_id(request), code, seq))
+
+
+@signed_in("POST")
+async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
+    """A new conversation that carries the summary and the last turns over."""
+    return _moved(request, await commands.continue_in_new(user_id(request), code))
+
+
+def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
+    """The answer that names, or leads to, a new conversation."""
+    if wants_json(request):
+        return JsonResponse({"code": code}, status=201)
+    if wants_fragment(request):
+        return HttpResponse(headers={"HX-Redirect": page_of(code)})
+    return HttpResponseRedirect(page_of(code))
 
 
 @signed_in("POST")

@@ -1,0 +1,118 @@
+"""New conversations out of old ones: a branch from a message, a continuation with the summary."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from chatapp.conversations.access import owned
+from chatapp.conversations.reading import live
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
+from compression import store
+from compression.database import across
+
+BATCH = 500
+
+
+def _like(row: Conversation, *, title: str) -> Conversation:
+    """A new conversation with the settings of ``row``, unsaved."""
+    return Conversation(
+        owner_id=row.owner_id,
+        project_id=row.project_id,
+        title=title,
+        title_source=row.title_source,
+        model=row.model,
+        system_prompt=row.system_prompt,
+        threshold=row.threshold,
+        keep_turns=row.keep_turns,
+        compression_off=row.compression_off,
+    )
+
+
+def _copy(source: list[Message], target: Conversation, *, renumber: bool) -> None:
+    """Copy ended messages and their turns; ``renumber`` gives the seqs 1, 2, 3 …"""
+    turns: dict[int, Turn] = {}
+    old_turns = Turn.objects.in_bulk({one.turn_id for one in source if one.turn_id})
+    users: dict[int, int] = {}
+    for old_id, old in old_turns.items():
+        users[old_id] = old.user_message_id or 0
+        old.pk, old.conversation, old.user_message_id = None, target, None
+        old.lease_token, old.lease_expires_at = "", None
+        old.finished_at = old.finished_at or timezone.now()
+        old._state.adding = True
+        old.save()
+        turns[old_id] = old
+    copies = []
+    old_ids = []
+    for number, one in enumerate(source, start=1):
+        old_ids.append(one.pk)
+        turn = turns.get(one.turn_id or 0)
+        one.pk, one.conversation, one.turn = None, target, turn
+        one.client_msg_id = None
+        one.event_no = 0
+        one.seq = number if renumber else one.seq
+        if one.status == MessageStatus.STREAMING:
+            one.status = MessageStatus.PARTIAL
+        copies.append(one)
+    Message.objects.bulk_create(copies, batch_size=BATCH)
+    new_ids = dict(zip(old_ids, copies, strict=True))
+    for old_id, turn in turns.items():
+        question = new_ids.get(users[old_id])
+        if question is not None:
+            Turn.objects.filter(pk=turn.pk).update(user_message=question)
+
+
+@transaction.atomic
+def branch(user_id: int, code: str, seq: int) -> str:
+    """A new conversation with messages 1…``seq`` under their own seqs; its code.
+
+    Superseded messages come along, and the versions whose span lies within; it starts with the
+    newest of these. Messages of an open turn stay behind. Raises NotFound for a seq that is none.
+    """
+    row = owned(user_id, code)
+    messages = row.messages.filter(seq__lte=seq).order_by("seq")
+    opened = row.turns.filter(finished_at__isnull=True).first()
+    if opened is not None:
+        first_open = row.messages.filter(turn=opened).order_by("seq").first()
+        if first_open is not None:
+            messages = messages.filter(seq__lt=first_open.seq)
+    source = list(messages)
+    if not source or not row.messages.filter(seq=seq).exists():
+        raise NotFound
+    target = _like(row, title=row.title)
+    target.branched_from = row
+    target.next_seq = source[-1].seq + 1
+    target.save()
+    _copy(source, target, renumber=False)
+    store.copy_versions(row.pk, target.pk, through_seq=source[-1].seq)
+    return str(target.code)
+
+
+@transaction.atomic
+def continue_in_new(user_id: int, code: str, keep_turns: int, summary_tokens: int) -> str:
+    """A new conversation with the summary as version 1 and the last turns as seq 1…; its code.
+
+    Raises NotFound.
+    """
+    row = owned(user_id, code)
+    ended = live(row.pk).filter(seq__gt=row.compressed_through, turn__finished_at__isnull=False)
+    starts = list(
+        ended.filter(role=MessageRole.USER)
+        .order_by("-seq")
+        .values_list("seq", flat=True)[:keep_turns]
+    )
+    source = list(ended.filter(seq__gte=starts[-1]).order_by("seq")) if starts else []
+    target = _like(row, title=row.title)
+    target.continued_from = row
+    target.next_seq = len(source) + 1
+    target.save()
+    _copy(source, target, renumber=True)
+    if row.compressed_context:
+        base = store.read_base(row.pk)
+        store.carry_over(target.pk, base, summary_tokens=summary_tokens, author_id=user_id)
+    return str(target.code)
+
+
+abranch = across(branch)
+acontinue_in_new = across(continue_in_new)
