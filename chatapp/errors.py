@@ -13,6 +13,10 @@
     │   ├── MovedOn                 moved_on            409   fields: last_seq
     │   ├── Summarised              summarised          409   fields: seq, boundary
     │   ├── NothingToStop           nothing_to_stop     409
+    │   ├── NothingQueued           nothing_queued      409
+    │   ├── BadRequest              bad_request         400
+    │   ├── MethodNotAllowed        method_not_allowed  405
+    │   ├── RequestTooLarge         request_too_large   413
     │   ├── ContextBlocked          blocked             422
     │   ├── ImportInvalid           import_invalid      422   fields: position
     │   ├── LinkExpired             link_expired        410
@@ -146,6 +150,38 @@ class NothingToStop(ChatError):
     code = "nothing_to_stop"
     status = 409
     default_message = "There is nothing to stop: no reply is being written."
+
+
+class NothingQueued(ChatError):
+    """What waits was to be changed, and nothing waits any more."""
+
+    code = "nothing_queued"
+    status = 409
+    default_message = "No message is waiting any more: it was sent or removed. Nothing was changed."
+
+
+class BadRequest(ChatError):
+    """The request itself is malformed, before any field of it is looked at."""
+
+    code = "bad_request"
+    status = 400
+    default_message = "The request could not be read. Nothing was changed."
+
+
+class MethodNotAllowed(ChatError):
+    """The address exists and does not take this method."""
+
+    code = "method_not_allowed"
+    status = 405
+    default_message = "This address does not take that kind of request."
+
+
+class RequestTooLarge(ChatError):
+    """The body has more bytes than any form here needs."""
+
+    code = "request_too_large"
+    status = 413
+    default_message = "That was too much at once: at most 8 MB can be sent. Nothing was changed."
 
 
 class ContextBlocked(ChatError):

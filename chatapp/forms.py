@@ -16,6 +16,7 @@ DRAFT_LENGTH = 2_000_000
 PROMPT_LENGTH = 20_000
 FOCUS_LENGTH = 500
 MODEL_LENGTH = 200
+PROJECT_LENGTH = 200
 # The largest whole number that every database stores.
 LARGEST = 2**63 - 1
 
@@ -88,6 +89,11 @@ def system_prompt(fields: Mapping[str, str]) -> str:
     """A conversation's own prompt."""
     text = fields.get("system_prompt", "").replace("\r\n", "\n")
     return storable("system_prompt", text, longest=PROMPT_LENGTH)
+
+
+def project(fields: Mapping[str, str]) -> str:
+    """A project's slug; empty for none."""
+    return storable("project", fields.get("project", "").strip(), longest=PROJECT_LENGTH)
 
 
 def threshold(fields: Mapping[str, str]) -> float | None:

@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from chatapp.views import conversations, health, messages, pages, summaries
 
+handler400 = "chatapp.views.failures.bad_request"
 handler404 = "chatapp.views.failures.not_found"
 handler500 = "chatapp.views.failures.server_error"
 

@@ -7,16 +7,34 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
+from urllib.parse import unquote_to_bytes
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.core.exceptions import BadRequest as DjangoBadRequest
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+    JsonResponse,
+    UnreadablePostError,
+)
+from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
 
-from chatapp.errors import InternalError, InvalidInput, SignedOut
+from chatapp.conversations import access
+from chatapp.errors import (
+    BadRequest,
+    InternalError,
+    InvalidInput,
+    MethodNotAllowed,
+    RequestTooLarge,
+    SignedOut,
+)
+from chatapp.text import REPLACEMENT
 from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
@@ -74,19 +92,35 @@ def page_of(code: str) -> str:
     return reverse("conversation", args=[code])
 
 
+# What Django raises for a body that it does not take, wherever that is first looked at.
+UNREADABLE = (SuspiciousOperation, DjangoBadRequest, MultiPartParserError, UnreadablePostError)
+
+
+def unreadable(error: Exception) -> UserFacingError:
+    """One of ``UNREADABLE`` as an error of ours."""
+    return RequestTooLarge() if isinstance(error, RequestDataTooBig) else BadRequest()
+
+
 def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
     """Only for people who are signed in and active, only by these methods; errors are answered.
+
+    Where GET is allowed, HEAD is.
 
     ``request.user`` is loaded when the view runs. An error of the tree gets its own status, any
     other is logged and answered as an internal one.
     """
 
     def decorate(view: View[P]) -> View[P]:
-        @require_http_methods(list(methods))
+        allowed = (*methods, "HEAD") if "GET" in methods else methods
+
         @wraps(view)
         async def guarded(
             request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs
         ) -> HttpResponseBase:
+            if request.method not in allowed:
+                refused = failure(request, MethodNotAllowed())
+                refused.headers["Allow"] = ", ".join(allowed)
+                return refused
             try:
                 user = await request.auser()
                 if not user.is_authenticated or not user.is_active:
@@ -95,6 +129,8 @@ def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
                 return await view(request, *args, **kwargs)
             except UserFacingError as error:
                 return failure(request, error)
+            except UNREADABLE as error:
+                return failure(request, unreadable(error))
             except Exception:
                 logger.exception("%s %s failed.", request.method, view.__name__)
                 return failure(request, InternalError())
@@ -111,13 +147,25 @@ def user_id(request: HttpRequest) -> int:
     return key
 
 
+async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:
+    """The fields of a command on one's own conversation.
+
+    Raises NotFound before anything in the body is judged: a stranger learns nothing by it.
+    """
+    await access.aowned(user_id(request), code)
+    return fields_of(request)
+
+
 def fields_of(request: HttpRequest) -> dict[str, str]:
     """A command's fields, from a form or from a JSON object; numbers as text.
 
     Raises InvalidInput for a body that is neither.
     """
     if request.content_type != "application/json":
-        return {name: str(value) for name, value in request.POST.items()}
+        fields = {name: str(value) for name, value in request.POST.items()}
+        if any(REPLACEMENT in value for value in fields.values()):
+            _refuse_broken_text(request)
+        return fields
     try:
         body = json.loads(request.body or b"{}")
     except (ValueError, RecursionError):
@@ -125,6 +173,19 @@ def fields_of(request: HttpRequest) -> dict[str, str]:
     if not isinstance(body, dict):
         raise InvalidInput("The request's body must be a JSON object.")
     return {str(name): "" if value is None else _text(value) for name, value in body.items()}
+
+
+def _refuse_broken_text(request: HttpRequest) -> None:
+    """Tell U+FFFD that was sent from U+FFFD that Django put in place of broken UTF-8.
+
+    Raises InvalidInput: a text is stored as it was sent, or not at all.
+    """
+    if request.content_type != "application/x-www-form-urlencoded":
+        return
+    try:
+        unquote_to_bytes(request.body).decode()
+    except UnicodeDecodeError:
+        raise InvalidInput("The form contains bytes that are not text in UTF-8.") from None
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,7 @@ from chatapp import commands, forms
 from chatapp.conversations import access
 from chatapp.errors import InvalidInput
 from chatapp.models import TitleSource
-from chatapp.views.answers import accepted, fields_of, page_of, signed_in, user_id
+from chatapp.views.answers import accepted, fields_for, page_of, signed_in, user_id
 
 Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
@@ -20,8 +20,7 @@ Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 @signed_in("POST")
 async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     """Title, model, system prompt, compression policy; only the fields that are given change."""
-    fields = fields_of(request)
-    await access.aowned(user_id(request), code)
+    fields = await fields_for(request, code)
     changes: dict[str, Any] = {}
     if "title" in fields:
         changes |= {"title": forms.title(fields), "title_source": TitleSource.PERSON}
@@ -36,7 +35,7 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     if "compression_off" in fields:
         changes["compression_off"] = fields["compression_off"] in {"true", "on", "1"}
     if "project" in fields:
-        changes["project_id"] = await access.aproject(user_id(request), fields["project"])
+        changes["project_id"] = await access.aproject(user_id(request), forms.project(fields))
     if changes:
         await commands.change(user_id(request), code, changes)
     result = {name: value for name, value in changes.items() if name != "title_source"}

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chatapp.errors import Forbidden, InternalError, NotFound
-from chatapp.views.answers import failure
+from chatapp.views.answers import failure, unreadable
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
@@ -15,6 +15,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
         request,
         Forbidden("This page is out of date or the request came from elsewhere. Reload it."),
     )
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
+    """400, or 413 for a body that is too large."""
+    return failure(request, unreadable(exception))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:

@@ -13,6 +13,7 @@ from chatapp.conversations import access, branching, sending
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
     accepted,
+    fields_for,
     fields_of,
     page_of,
     signed_in,
@@ -30,7 +31,7 @@ async def create(request: HttpRequest) -> HttpResponseBase:
         "title": forms.title(fields),
         "model": forms.model_name(fields),
         "system_prompt": forms.system_prompt(fields),
-        "project": fields.get("project", ""),
+        "project": forms.project(fields),
     }
     message = None
     if fields.get("text"):
@@ -44,8 +45,7 @@ async def create(request: HttpRequest) -> HttpResponseBase:
 @signed_in("POST")
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
-    fields = fields_of(request)
-    await access.aowned(user_id(request), code)
+    fields = await fields_for(request, code)
     result = await commands.send(
         user_id(request),
         code,
@@ -79,7 +79,7 @@ async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
     """Answer a user message again."""
-    seq = forms.number(fields_of(request), "seq")
+    seq = forms.number(await fields_for(request, code), "seq")
     result = await commands.regenerate(user_id(request), code, seq)
     return _begun(request, code, "turn-regenerate", result)
 
@@ -87,7 +87,7 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
     """Have the model go on where its reply ended."""
-    fields = fields_of(request)
+    fields = await fields_for(request, code)
     result = await commands.proceed(user_id(request), code, forms.optional_id(fields))
     return _begun(request, code, "turn-continue", result)
 
@@ -95,7 +95,7 @@ async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """Send another text in place of a user message."""
-    text = forms.message_text(fields_of(request))
+    text = forms.message_text(await fields_for(request, code))
     result = await commands.edit_message(user_id(request), code, seq, text)
     return _begun(request, code, "message-edit", result)
 
@@ -114,8 +114,7 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
 @signed_in("POST")
 async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation with the messages up to ``seq``."""
-    fields = fields_of(request)
-    await access.aowned(user_id(request), code)
+    fields = await fields_for(request, code)
     seq = forms.required_number(fields, "seq")
     return _moved(request, await branching.abranch(user_id(request), code, seq))
 
@@ -138,7 +137,8 @@ def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
     """Keep what is being written."""
-    text = fields_of(request).get("text", "").replace("\r\n", "\n")
+    fields = await fields_for(request, code)
+    text = fields.get("text", "").replace("\r\n", "\n")
     text = forms.storable("text", text, longest=forms.DRAFT_LENGTH)
     await access.asave_draft(user_id(request), code, text)
     return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
@@ -147,7 +147,7 @@ async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
     """``send_now``, ``edit`` or ``remove`` the message that waits."""
-    fields = fields_of(request)
+    fields = await fields_for(request, code)
     action = fields.get("action", "")
     if action == "send_now":
         await commands.send_now(user_id(request), code)

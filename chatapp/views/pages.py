@@ -49,6 +49,9 @@ async def home(request: HttpRequest) -> HttpResponseBase:
 @signed_in("GET")
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of a conversation; with ``?before=<seq>`` the older messages as a fragment."""
+    if "before" in request.GET:
+        # A stranger's wrong number is answered as a wrong code's.
+        await access.aowned(user_id(request), code)
     before = number(request.GET, "before")
     machinery = wiring.machinery()
     page = await machinery.apage(user_id(request), code, before=before)

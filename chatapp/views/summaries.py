@@ -6,9 +6,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chatapp import commands, forms
-from chatapp.conversations import access
 from chatapp.errors import InvalidInput
-from chatapp.views.answers import accepted, fields_of, page_of, signed_in, user_id
+from chatapp.views.answers import accepted, fields_for, page_of, signed_in, user_id
 
 SUMMARY_LENGTH = 200_000
 
@@ -16,8 +15,7 @@ SUMMARY_LENGTH = 200_000
 @signed_in("POST")
 async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
     """Compress now."""
-    fields = fields_of(request)
-    await access.aowned(user_id(request), code)
+    fields = await fields_for(request, code)
     focus = forms.storable("focus", fields.get("focus", "").strip(), longest=forms.FOCUS_LENGTH)
     through = forms.number(fields, "through_seq")
     state = await commands.compact(user_id(request), code, focus=focus, through_seq=through)
@@ -35,8 +33,7 @@ async def cancel(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
     """Put a person's text in place of the version that was read."""
-    fields = fields_of(request)
-    await access.aowned(user_id(request), code)
+    fields = await fields_for(request, code)
     text = fields.get("text", "").replace("\r\n", "\n")
     text = forms.storable("text", text, longest=SUMMARY_LENGTH)
     if not text.strip():
@@ -52,7 +49,7 @@ async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
     """Make an older version active; 0 means none."""
-    wanted = forms.required_number(fields_of(request), "version")
+    wanted = forms.required_number(await fields_for(request, code), "version")
     version = await commands.restore(user_id(request), code, wanted)
     return accepted(request, "summary-restore", {"version": version}, to=page_of(code))
 
