@@ -6,8 +6,10 @@ so that a provider's prompt cache hits: nothing here depends on the time or on a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
+from math import ceil
 from typing import Any
 
 from chatapp.counting import MESSAGE_OVERHEAD
@@ -167,8 +169,10 @@ def _synthetic(role: str, content: str, **more: Any) -> Wire:
     return Wire({"role": role, **more, "content": content}, _SYNTHETIC_TOKENS)
 
 
-def _assistant(message: StoredMessage, answered: set[str]) -> Iterable[Wire]:
-    """An assistant message; calls that were never answered get an answer that says so."""
+def _assistant(
+    message: StoredMessage, results: Mapping[str, StoredMessage], counter: TokenCounter
+) -> Iterable[Wire]:
+    """An assistant message and the results of its calls; a call without one gets a notice."""
     if not message.tool_calls:
         if message.text.strip():
             yield Wire({"role": "assistant", "content": message.content}, message.token_count)
@@ -178,9 +182,28 @@ def _assistant(message: StoredMessage, answered: set[str]) -> Iterable[Wire]:
         {"role": "assistant", "content": message.content or None, "tool_calls": calls},
         message.token_count,
     )
-    for call in calls:
-        if call.get("id") not in answered:
-            yield _synthetic("tool", "[no result]", tool_call_id=call.get("id"))
+    for identity in dict.fromkeys(str(call.get("id")) for call in calls):
+        result = results.get(identity)
+        if result is None:
+            yield _synthetic("tool", "[no result]", tool_call_id=identity)
+            continue
+        tokens = result.token_count
+        if result.masked:
+            tokens = counter.count(result.content) + MESSAGE_OVERHEAD
+        answer = {"role": "tool", "tool_call_id": identity, "content": result.content}
+        yield Wire(answer, tokens)
+
+
+def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
+    """The tool messages that come at once, the first of each call.
+
+    Only these: servers number the calls of each reply anew, so that an identity may come back
+    many messages later.
+    """
+    results: dict[str, StoredMessage] = {}
+    for one in takewhile(lambda message: message.role == "tool", following):
+        results.setdefault(one.tool_call_id, one)
+    return results
 
 
 def wire_of(tail: Sequence[StoredMessage], counter: TokenCounter) -> list[Wire]:
@@ -189,32 +212,26 @@ def wire_of(tail: Sequence[StoredMessage], counter: TokenCounter) -> list[Wire]:
     A turn without a reply contributes ``[no reply: <status>]``; results whose call is not here
     are left out.
     """
-    answered = {one.tool_call_id for one in tail if one.role == "tool"}
-    known: set[str] = set()
     wire: list[Wire] = []
     unanswered: str | None = None
     # The status of the last user message's turn, until something answers it.
-    for one in tail:
+    for index, one in enumerate(tail):
         if one.role == "user":
             if unanswered is not None:
                 wire.append(_synthetic("assistant", f"[no reply: {unanswered}]"))
             wire.append(Wire({"role": "user", "content": one.content}, one.token_count))
             unanswered = one.turn_status
-            continue
-        if not wire:
-            # An imported conversation may begin with the assistant; a request may not.
-            wire.append(_synthetic("user", "[the conversation begins here]"))
-        if one.role == "assistant":
-            known.update(str(call.get("id")) for call in one.tool_calls)
-            parts = list(_assistant(one, answered))
+        elif one.role == "assistant":
+            parts = list(_assistant(one, _results(islice(tail, index + 1, None)), counter))
+            if not parts:
+                continue
+            # Imported conversations begin with the assistant, or let it speak twice.
+            if not wire:
+                wire.append(_synthetic("user", "[the conversation begins here]"))
+            elif wire[-1].message["role"] == "assistant":
+                wire.append(_synthetic("user", "[the assistant goes on]"))
             wire.extend(parts)
-            unanswered = None if parts else unanswered
-        elif one.tool_call_id in known:
-            tokens = (
-                counter.count(one.content) + MESSAGE_OVERHEAD if one.masked else one.token_count
-            )
-            answer = {"role": "tool", "tool_call_id": one.tool_call_id, "content": one.content}
-            wire.append(Wire(answer, tokens))
+            unanswered = None
     return wire
 
 
@@ -269,10 +286,10 @@ def build_request(
     factor = sized.calibration
     usage = Usage(
         budget=sized.budget,
-        fixed=round(sized.fixed * factor),
-        summary=round(sized.summary * factor),
-        pinned=round(sized.pinned * factor),
-        tail=round(sum(one.tokens for one in wire) * factor),
+        fixed=ceil(sized.fixed * factor),
+        summary=ceil(sized.summary * factor),
+        pinned=ceil(sized.pinned * factor),
+        tail=ceil(sum(one.tokens for one in wire) * factor),
     )
     manifest = {
         "summary_version": basis.version,
