@@ -188,9 +188,11 @@ def _profile(row: ModelProfile, window: int | None) -> Profile:
     def price(value: Any) -> float | None:
         return None if value is None else float(value)
 
+    # The operator's word goes before the server's, unless the server has refused what it allows.
+    learned = row.sources.get("window") == "learned"
     return Profile(
         name=row.name,
-        window=window or row.window,
+        window=min(window, row.window) if window and learned else window or row.window,
         max_output_tokens=row.max_output_tokens,
         supports_tools=row.supports_tools,
         supports_system_role=row.supports_system_role,

@@ -44,7 +44,7 @@ async def send(
     tokens = await _count(text)
     await _check_size(frame, profile, tokens)
     runner = wiring.runner()
-    result = await sending.aaccept(
+    acceptance = sending.aaccept(
         user_id,
         code,
         text=text,
@@ -54,10 +54,9 @@ async def send(
         holder=runner.holder,
         last_seen_seq=last_seen_seq,
     )
+    result = await runner.begin(acceptance)
     if isinstance(result, sending.Queued):
         await wiring.bus().nudge(result.conversation_id)
-    elif result.fresh:
-        await runner.start(result)
     return result
 
 
@@ -69,11 +68,10 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
     frame = await aframe(user_id, code)
     profile = await _profile(frame.model)
     runner = wiring.runner()
-    result = await sending.aregenerate(
+    acceptance = sending.aregenerate(
         user_id, code, model=profile.name, holder=runner.holder, seq=seq
     )
-    await runner.start(result)
-    return result
+    return await runner.begin(acceptance)
 
 
 async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.Accepted:
@@ -83,7 +81,7 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
     tokens = await _count(text)
     await _check_size(frame, profile, tokens)
     runner = wiring.runner()
-    result = await sending.aedit(
+    acceptance = sending.aedit(
         user_id,
         code,
         seq,
@@ -92,8 +90,7 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
         model=profile.name,
         holder=runner.holder,
     )
-    await runner.start(result)
-    return result
+    return await runner.begin(acceptance)
 
 
 async def proceed(
@@ -111,8 +108,8 @@ async def send_now(user_id: int, code: str) -> None:
     try:
         await stop(user_id, code)
     except NothingToStop:
-        # The turn has just ended: what waits is being sent already.
-        return
+        # The turn has just ended, and with its process perhaps: then nobody else sends it.
+        await wiring.runner().send_stranded()
 
 
 async def stop(user_id: int, code: str) -> None:

@@ -62,7 +62,6 @@ class _Tried:
     """What has been tried for this request already."""
 
     compression_failed: bool = False
-    truncated: bool = False
 
 
 async def prepare(conversation_id: int, means: Means, *, overflowed: bool = False) -> Prepared:
@@ -77,9 +76,7 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
         await _compress(conversation_id, means, await _read(conversation_id, means), tried, True)
     for _ in range(MAX_ROUNDS):
         await _wait_for_lock(conversation_id)
-        prepared = await _read(conversation_id, means)
-        action = prepared.decision.action
-        prepared = await _judged(prepared, means, tried)
+        prepared = await _judged(await _read(conversation_id, means), means, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
@@ -90,7 +87,7 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
         elif action is ContextAction.COMPRESS:
             await _compress(conversation_id, means, prepared, tried, False)
         elif action is ContextAction.TRUNCATE:
-            await _truncate(conversation_id, means, prepared, tried)
+            await _truncate(conversation_id, means, prepared)
         else:
             return _shortened(prepared, means)
     raise ContextBlocked
@@ -145,7 +142,7 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
     state = PolicyState()
     if prepared.request.usage.share >= settings.soft or settings.off:
         state = await asyncio.to_thread(_pure_state, basis, sized, tried)
-        state = await _with_standing(state, basis, sized)
+        state = await _with_standing(state, basis, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
     manifest = {
         **prepared.request.manifest,
@@ -156,7 +153,9 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
     )
 
 
-async def _with_standing(state: PolicyState, basis: context.Basis, sized: Sizes) -> PolicyState:
+async def _with_standing(
+    state: PolicyState, basis: context.Basis, sized: Sizes, tried: _Tried
+) -> PolicyState:
     """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
     ready = await store.aready(basis.conversation_id)
     past = await store.abreaker(basis.conversation_id)
@@ -166,7 +165,8 @@ async def _with_standing(state: PolicyState, basis: context.Basis, sized: Sizes)
         frees = sized.share(ready.source_tokens - ready.summary_tokens + sized.summary)
     return replace(
         state,
-        ready=ready is not None,
+        # Where nothing could be applied, the ready draft was tried too.
+        ready=ready is not None and not tried.compression_failed,
         ready_frees=frees,
         breaker_open=breaker_open(past.fruitless, past.failures, sized.share(grown)),
         undone=await store.aundone(basis.conversation_id),
@@ -229,13 +229,12 @@ async def _compress(
         tried.compression_failed = True
 
 
-async def _truncate(conversation_id: int, means: Means, prepared: Prepared, tried: _Tried) -> None:
+async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> None:
     through = truncate(
         _all_items(prepared.basis),
         prepared.sizes,
         truncated_through=prepared.basis.truncated_through,
     )
-    tried.truncated = True
     await aset_truncated(conversation_id, through)
     await means.changed()
 

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Coroutine
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from chatapp import activity, events
 from chatapp.announcing import Announcer, common
@@ -22,7 +22,7 @@ from chatapp.catalogue import Profile
 from chatapp.conversations import progress
 from chatapp.conversations.access import aset_automatic_title
 from chatapp.conversations.reading import abasis
-from chatapp.conversations.sending import Accepted, aaccept_queued, aqueued_text
+from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
 from chatapp.errors import InternalError, NotFound
 from chatapp.machinery import Machinery
@@ -35,11 +35,14 @@ from compression.exceptions import UserFacingError
 from compression.types import Outcome
 
 logger = logging.getLogger(__name__)
+Begun = TypeVar("Begun", bound=Accepted | Queued)
 
 # Seconds. A text is stored at least once a second, a lease of 30 s renewed every 10.
 CHECKPOINT_INTERVAL = 0.9
 RENEWAL_INTERVAL = 10.0
 SWEEP_INTERVAL = 5.0
+# Before work that failed is tried again: a database that is away is not asked in a tight loop.
+RETRY_INTERVAL = 1.0
 # How often the last write of a turn is tried while the database is away.
 FINISH_TRIES = 8
 
@@ -56,8 +59,26 @@ class Runner:
         self._jobs: set[asyncio.Task[Any]] = set()
         self._keepers: list[asyncio.Task[None]] = []
         self._ending = False
+        self._looked_for_stranded = False
 
     # What others ask for
+
+    async def begin(self, acceptance: Coroutine[Any, Any, Begun]) -> Begun:
+        """Store a turn and run it; raises what storing it raises.
+
+        Both happen even if the one who asks goes away in between: a stored turn that nobody runs
+        would have to wait for its lease to expire.
+        """
+        task = asyncio.create_task(self._begin(acceptance), name="beginning of a turn")
+        self._jobs.add(task)
+        task.add_done_callback(self._jobs.discard)
+        return await asyncio.shield(task)
+
+    async def _begin(self, acceptance: Coroutine[Any, Any, Begun]) -> Begun:
+        accepted = await acceptance
+        if isinstance(accepted, Accepted) and accepted.fresh:
+            await self.start(accepted)
+        return accepted
 
     async def start(self, accepted: Accepted) -> None:
         """Run the turn that was just stored, and tell the viewers of it."""
@@ -78,9 +99,9 @@ class Runner:
     def stop(self, turn: int) -> None:
         """End a turn of this process now; one of another process ends at its next look."""
         stream = self._streams.get(turn)
-        if stream is not None and stream.task is not None and not stream.stop_requested:
+        if stream is not None and not stream.stop_requested:
             stream.stop_requested = True
-            stream.task.cancel()
+            stream.cancel()
 
     def live(self, turn: int) -> LiveStream | None:
         """The stream of a turn that this process runs."""
@@ -125,9 +146,8 @@ class Runner:
         """End every turn as interrupted with its text stored, then stop."""
         self._ending = True
         for stream in self._streams.values():
-            if stream.task is not None:
-                stream.shutting_down = True
-                stream.task.cancel()
+            stream.shutting_down = True
+            stream.cancel()
         for task in (*self._jobs, *self._keepers):
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
@@ -147,6 +167,9 @@ class Runner:
             except asyncio.CancelledError:
                 # A second Stop, or the shutdown, which waits for this task: the ending stands.
                 continue
+            except Exception:
+                # Whatever it is: a turn that is kept here would have its lease renewed for ever.
+                logger.exception("The end of turn %s could not be stored.", stream.job.turn)
         self._streams.pop(stream.job.turn, None)
         if not self._ending and not stream.lost:
             self.spawn(self._afterwards(stream.job), f"after turn {stream.job.turn}")
@@ -155,6 +178,7 @@ class Runner:
         """Run the turn; how it ended."""
         flusher = asyncio.create_task(self._flush_when_due(stream))
         try:
+            stream.begin()
             concluded = await self._drive(stream)
             ending = progress.Ending(
                 status=concluded.status,
@@ -173,6 +197,7 @@ class Runner:
             status = TurnStatus.BLOCKED if error.code == "blocked" else TurnStatus.FAILED
             ending = progress.Ending(status=status, error=error.as_dict())
         except Exception:
+            # The end of the way: whatever broke, the turn gets its status and the log the reason.
             logger.exception("Turn %s failed.", stream.job.turn)
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
         finally:
@@ -242,6 +267,16 @@ class Runner:
         )
         await self._bus.publish(delta, fragments.render_event(delta, stream.render()))
 
+    async def _tell_the_rest(self, stream: LiveStream) -> None:
+        """The last delta, so that the deltas together are the reply. Never raises."""
+        if not stream.pending or stream.lost:
+            return
+        try:
+            await self._flush(stream)
+        except Exception:
+            # The end of the turn brings the whole text in any case.
+            logger.exception("The last words of turn %s could not be told.", stream.job.turn)
+
     async def _with_text(self, stream: LiveStream, ending: progress.Ending) -> progress.Ending:
         """The ending with all that came."""
         stream.take()
@@ -262,6 +297,7 @@ class Runner:
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
         """The turn's last write; tried again while the database is away. Never raises."""
         job = stream.job
+        await self._tell_the_rest(stream)
         ending = await self._with_text(stream, ending)
         for attempt in range(FINISH_TRIES):
             if stream.lost:
@@ -287,7 +323,7 @@ class Runner:
         """What follows a turn: its title, what waits to be sent, a summary prepared ahead."""
         try:
             await self._name(job.conversation_id)
-            if not await self._send_queued(job):
+            if not await self._send_queued(job.conversation_id, job.model):
                 await self._prepare(job)
         except NotFound:
             logger.info("Conversation %s was deleted meanwhile.", job.conversation_id)
@@ -306,18 +342,19 @@ class Runner:
         if event_no is not None:
             await self._announcer.title(conversation_id, event_no, title)
 
-    async def _send_queued(self, job: Job) -> bool:
-        text = await aqueued_text(job.conversation_id)
-        if text is None:
-            return False
-        tokens = await asyncio.to_thread(message_tokens, self._machinery.counter, text)
+    async def _send_queued(self, conversation_id: int, model: str) -> bool:
         accepted = await aaccept_queued(
-            job.conversation_id, tokens=tokens, model=job.model, holder=self.holder
+            conversation_id, count=self._count, model=model, holder=self.holder
         )
         if accepted is None:
             return False
         await self.start(accepted)
         return True
+
+    async def send_stranded(self) -> None:
+        """Send what waits in conversations whose turn ended with its process."""
+        for conversation_id in await astranded():
+            await self._send_queued(conversation_id, self._machinery.catalogue.known_name())
 
     async def _prepare(self, job: Job) -> None:
         profile: Profile = await self._machinery.catalogue.profile(job.model)
@@ -337,6 +374,7 @@ class Runner:
                 await work()
             except Exception:
                 logger.exception("%s failed; trying again.", work.__name__)
+                await asyncio.sleep(RETRY_INTERVAL)
 
     async def _checkpoint(self) -> None:
         await asyncio.sleep(CHECKPOINT_INTERVAL)
@@ -356,13 +394,17 @@ class Runner:
             return
         for turn in await progress.arenew(self.holder, held):
             stream = self._streams.get(turn)
-            if stream is not None and stream.task is not None:
+            if stream is not None:
                 stream.lost = True
-                stream.task.cancel()
+                stream.cancel()
 
     async def _sweep(self) -> None:
-        for ended in await progress.asweep(self._count):
+        swept = await progress.asweep(self._count)
+        for ended in swept:
             await self._announcer.ended(ended)
+        if swept or not self._looked_for_stranded:
+            await self.send_stranded()
+            self._looked_for_stranded = True
         await asyncio.sleep(SWEEP_INTERVAL)
 
     def _count(self, text: str) -> int:

@@ -34,6 +34,7 @@ class LiveStream:
     manifest: dict[str, Any] = field(default_factory=dict)
     started: bool = False
     #: The first piece came.
+    _begun: bool = False
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
@@ -41,6 +42,21 @@ class LiveStream:
     _interval: float = FLUSH_INTERVAL
     _flushed_at: float = 0.0
     _stored_length: int = 0
+
+    def begin(self) -> None:
+        """The task runs. Raises CancelledError when its end was asked for before that."""
+        self._begun = True
+        if self.stop_requested or self.shutting_down or self.lost:
+            raise asyncio.CancelledError
+
+    def cancel(self) -> None:
+        """End the task; one that has not begun ends when it begins.
+
+        A task that is cancelled before its first step never runs at all, so that nobody would
+        store the turn's end.
+        """
+        if self._begun and self.task is not None:
+            self.task.cancel()
 
     def add(self, text: str = "", reasoning: str = "") -> None:
         """Take what the model said."""

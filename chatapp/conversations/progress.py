@@ -87,11 +87,6 @@ def stops_requested(turn_ids: Sequence[int]) -> list[int]:
     )
 
 
-def set_status(turn_id: int, status: TurnStatus) -> None:
-    """Say what an open turn is doing."""
-    Turn.objects.filter(pk=turn_id, finished_at=None).update(status=status)
-
-
 def first_token(turn_id: int) -> None:
     """The first piece of the reply came."""
     Turn.objects.filter(pk=turn_id, finished_at=None).update(
@@ -141,11 +136,12 @@ def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended 
     if not changed:
         transaction.set_rollback(True)
         return None
+    whole = ending.status in _ENDED_WELL and bool(ending.text.strip())
     Message.objects.filter(pk=message_id).update(
         text=ending.text,
         reasoning=ending.reasoning,
         token_count=ending.tokens,
-        status=MessageStatus.COMPLETE if ending.status in _ENDED_WELL else MessageStatus.PARTIAL,
+        status=MessageStatus.COMPLETE if whole else MessageStatus.PARTIAL,
         event_no=event_no,
     )
     return _ended(turn_id, turn.conversation_id, event_no)
@@ -210,7 +206,6 @@ acheckpoint = across(checkpoint, background=True)
 arenew = across(renew, background=True)
 astops_requested = across(stops_requested, background=True)
 asweep = across(sweep, background=True)
-aset_status = across(set_status)
 afirst_token = across(first_token, background=True)
 aset_truncated = across(set_truncated)
 afinish = across(finish)

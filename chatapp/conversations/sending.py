@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -190,11 +191,10 @@ def accept(
         return Queued(conversation_id=row.pk, event_no=row.event_no)
     if last_seen_seq is not None and last_seen_seq < row.next_seq - 1:
         raise MovedOn(fields={"last_seq": row.next_seq - 1})
+    if row.send_when_done:
+        # Also with no turn open: what waits was acknowledged and comes first.
+        raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
     if _open_turn(row) is not None:
-        if row.send_when_done:
-            raise TurnOpen(
-                "A message is waiting already. Edit it or remove it, or wait for the reply."
-            )
         Conversation.objects.filter(pk=row.pk).update(
             draft=text,
             draft_client_msg_id=client_msg_id,
@@ -209,8 +209,14 @@ def accept(
 
 
 @transaction.atomic
-def accept_queued(conversation_id: int, *, tokens: int, model: str, holder: str) -> Accepted | None:
-    """Send the draft that waits, if it still does and no turn is open."""
+def accept_queued(
+    conversation_id: int, *, count: Callable[[str], int], model: str, holder: str
+) -> Accepted | None:
+    """Send the draft that waits, if it still does and no turn is open.
+
+    ``count`` gives the ruler tokens of a message; ``model`` answers where the conversation names
+    none.
+    """
     row = (
         Conversation.objects.select_for_update()
         .filter(pk=conversation_id, deleted_at=None, send_when_done=True)
@@ -223,17 +229,20 @@ def accept_queued(conversation_id: int, *, tokens: int, model: str, holder: str)
         draft="", draft_client_msg_id=None, send_when_done=False
     )
     return _begin(
-        row, text=text, client_msg_id=client_msg_id, tokens=tokens, model=model, holder=holder
+        row,
+        text=text,
+        client_msg_id=client_msg_id,
+        tokens=count(text),
+        model=row.model or model,
+        holder=holder,
     )
 
 
-def queued_text(conversation_id: int) -> str | None:
-    """The draft that waits to be sent; None when none does."""
-    return (
-        Conversation.objects.filter(pk=conversation_id, deleted_at=None, send_when_done=True)
-        .values_list("draft", flat=True)
-        .first()
-    )
+def stranded() -> list[int]:
+    """Conversations whose draft waits though no turn is open: a process died in between."""
+    opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)
+    waiting = Conversation.objects.filter(~Exists(opened), deleted_at=None, send_when_done=True)
+    return list(waiting.values_list("pk", flat=True))
 
 
 @transaction.atomic
@@ -284,6 +293,9 @@ def regenerate(
         raise NotFound
     _must_be_free(row, question.seq)
     changed = _supersede(row, question.seq + 1)
+    if question.seq <= row.truncated_through:
+        # The question would be left out of its own request; what must go is decided anew.
+        Conversation.objects.filter(pk=row.pk).update(truncated_through=0)
     return _begin(
         row,
         text=None,
@@ -335,7 +347,7 @@ def request_stop(user_id: int, code: str) -> tuple[int, int]:
 
 aaccept = across(accept)
 aaccept_queued = across(accept_queued)
-aqueued_text = across(queued_text)
+astranded = across(stranded, background=True)
 achange_queue = across(change_queue)
 aregenerate = across(regenerate)
 aedit = across(edit)
