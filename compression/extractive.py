@@ -1,0 +1,328 @@
+"""A summary without a model: the conversation's own sentences, chosen by plain rules.
+
+The last resort when no model gives a fit draft, and what the demo model's summaries are made of.
+Deterministic, in the conversation's own language since it is verbatim, linear in the text, and
+always within its cap. It never claims what nobody said; it may well miss what was only implied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from compression import cues
+from compression.exceptions import DraftRejected
+from compression.ledger import Addition, Delta, apply_delta, evict, render
+from compression.markdown import format_sources
+from compression.ports import TokenCounter
+from compression.redaction import redact
+from compression.salience import PATH
+from compression.types import Draft, EntryState, Item, Ledger, Origin, Section
+
+PROMPT_VERSION = "extract-1"
+SLICE = 0.01
+#: Seconds of work between two chances for others.
+SHARES = {
+    Section.CONSTRAINTS: 0.6,
+    Section.PENDING: 0.7,
+    Section.DECISIONS: 0.8,
+    Section.FILES: 0.88,
+    Section.CONTEXT: 1.0,
+}
+#: Up to which share of the room each section may fill it; what one leaves, the next may use.
+MOST_PENDING = 5
+#: Open ends at once; nobody resolves them, so the oldest make way.
+LONGEST = {Section.DECISIONS: 240, Section.PENDING: 200, Section.CONTEXT: 200}
+QUOTED = 140
+#: Characters of each of the narrative's two quotations.
+MOST_CANDIDATES = 400
+#: A section, so that time and memory stay linear.
+WINDOW = 4000
+#: Characters of a line looked at together.
+
+
+class ExtractiveSummarizer:
+    """Implements :class:`compression.ports.Summarizer` without any model."""
+
+    def __init__(
+        self,
+        counter: TokenCounter,
+        cap_tokens: int,
+        *,
+        label: str = "extract",
+        degraded: bool = True,
+    ) -> None:
+        """``cap_tokens``: ruler tokens that the rendered summary may have.
+
+        ``degraded`` marks drafts as a last resort; the demo model's are so by design, and not.
+        """
+        self._counter = counter
+        self._cap = cap_tokens
+        self._label = label
+        self._degraded = degraded
+
+    @property
+    def label(self) -> str:
+        """The method's name, shown where a model's would be."""
+        return self._label
+
+    async def draft(
+        self,
+        items: Sequence[Item],
+        ledger: Ledger,
+        *,
+        focus: str,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Draft:
+        """The extract of ``items``, merged into ``ledger``. Needs no network.
+
+        ``focus`` raises the rank of sentences that hold its words. Raises
+        :class:`DraftRejected` when the messages hold no text.
+        """
+        await on_tokens(0)
+        pace = _Pace()
+        found = _Found(focus=frozenset(focus.casefold().split()))
+        for item in items:
+            for line in _lines(item):
+                found.take(item, line)
+                await pace.breathe()
+        if not found.first:
+            raise DraftRejected("The messages hold no text that could be extracted.")
+        room = self._room(items, ledger)
+        delta = await self._choose(found, ledger, room, pace, on_tokens)
+        merged, notes = _merge(ledger, delta, items)
+        fitted, evicted = self._fit(merged, ledger, room.total)
+        if evicted:
+            notes = (*notes, *(f"evicted to fit: {text:.120}" for text in evicted))
+        await on_tokens(self._counter.count(render(fitted)))
+        return Draft(
+            ledger=fitted,
+            model=self._label,
+            prompt_version=PROMPT_VERSION,
+            notes=notes,
+            degraded=self._degraded,
+        )
+
+    def _room(self, items: Sequence[Item], ledger: Ledger) -> _Room:
+        """How many tokens the whole summary may have, and how many of them may be new."""
+        standing = self._counter.count(render(ledger))
+        source = sum(item.tokens for item in items)
+        total = min(self._cap, standing + source // 2)
+        firm, _ = evict(ledger, 0, self._counter.count)
+        free = total - self._counter.count(render(firm))
+        headings = 24
+        new = max(total - standing, min(total // 3, free)) - headings
+        return _Room(total=total, new=max(0, new))
+
+    async def _choose(
+        self,
+        found: _Found,
+        ledger: Ledger,
+        room: _Room,
+        pace: _Pace,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Delta:
+        """Sentences section by section, as long as there is room; told as they are taken."""
+        narrative = found.narrative()
+        used = self._counter.count(narrative)
+        chosen: list[Addition] = []
+        taken: set[str] = {entry.text for entry in ledger.entries if entry.state is EntryState.LIVE}
+        for section, share in SHARES.items():
+            for addition in found.ranked(section):
+                if addition.text in taken:
+                    continue
+                line = f"- {addition.text} [{format_sources(addition.sources)}]\n"
+                cost = self._counter.count(line)
+                await pace.breathe()
+                if used + cost > room.new * share:
+                    if section is Section.CONTEXT or used >= room.new * share - 12:
+                        break
+                    continue
+                used += cost
+                taken.add(addition.text)
+                chosen.append(addition)
+                await on_tokens(used)
+        chosen.sort(key=lambda one: one.sources)
+        return Delta(narrative=narrative, add=tuple(chosen), resolve=_overtaken(ledger, chosen))
+
+    def _fit(self, merged: Ledger, before: Ledger, total: int) -> tuple[Ledger, tuple[str, ...]]:
+        """The ledger within its cap, should eviction and dropping our own latest lines do it."""
+        fitted, evicted = evict(merged, total, self._counter.count)
+        old = {entry.id for entry in before.entries}
+        new = [entry.id for entry in merged.entries if entry.id not in old]
+        while new and self._counter.count(render(fitted)) > total:
+            dropped = new.pop()
+            kept = tuple(entry for entry in merged.entries if entry.id != dropped)
+            merged = Ledger(entries=kept, narrative=merged.narrative)
+            fitted, evicted = evict(merged, total, self._counter.count)
+        return fitted, evicted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Room:
+    total: int
+    new: int
+
+
+@dataclass(slots=True)
+class _Pace:
+    """Gives others their turn often enough, however long the text is."""
+
+    since: float = field(default_factory=time.perf_counter)
+
+    async def breathe(self) -> None:
+        if time.perf_counter() - self.since > SLICE:
+            await asyncio.sleep(0)
+            self.since = time.perf_counter()
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found on one walk over the messages."""
+
+    focus: frozenset[str]
+    first: str = ""
+    last: str = ""
+    rules: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: Text: (strength, seq), in the order said.
+    decisions: dict[str, int] = field(default_factory=dict)
+    open_ends: dict[str, int] = field(default_factory=dict)
+    paths: Counter[str] = field(default_factory=Counter)
+    path_seqs: dict[str, list[int]] = field(default_factory=dict)
+    facts: list[tuple[float, int, str]] = field(default_factory=list)
+    #: A heap of (score, -seq, text): the worst on top.
+    _seen: set[int] = field(default_factory=set)
+
+    def take(self, item: Item, line: str) -> None:
+        """Look at one line of an item's prose."""
+        for path in PATH.findall(line):
+            self._path(path, item.seq)
+        if item.role == "tool":
+            return
+        pair = cues.PAIR.match(line)
+        for raw in cues.END.split(line):
+            sentence, _ = redact(raw.strip(" \t*-#>")[:1000])
+            if not any(character.isalnum() for character in sentence):
+                continue
+            self._sentence(item, sentence, pair=pair is not None)
+
+    def _sentence(self, item: Item, sentence: str, *, pair: bool) -> None:
+        if not self.first or item.role == "user":
+            self.first = self.first or sentence
+            self.last = sentence
+        if item.role == "user":
+            strength = cues.rule_strength(sentence)
+            if strength:
+                self.rules.setdefault(_cut(sentence, cues.LONGEST_RULE), (strength, item.seq))
+                return
+        if len(sentence) <= LONGEST[Section.DECISIONS] and cues.DECISION.search(sentence):
+            _keep_newest(self.decisions, sentence, item.seq)
+        elif len(sentence) <= LONGEST[Section.PENDING] and cues.OPEN_END.search(sentence):
+            _keep_newest(self.open_ends, sentence, item.seq)
+        elif 8 <= len(sentence) <= LONGEST[Section.CONTEXT]:
+            self._fact(item, sentence, pair=pair)
+
+    def _fact(self, item: Item, sentence: str, *, pair: bool) -> None:
+        numbers = len(set(cues.NUMBER.findall(sentence)))
+        names = len(set(cues.NAME.findall(sentence)))
+        score = min(3.0, 1.5 * numbers) + min(3.0, names) + (1.0 if pair and numbers else 0.0)
+        score += 0.5 if score and item.role == "user" else 0.0
+        score -= 1.0 if sentence.endswith(("?", "？")) else 0.0
+        if self.focus:
+            score += 3.0 * len(self.focus & set(sentence.casefold().split()))
+        key = hash(sentence)
+        if score <= 0 or key in self._seen:
+            return
+        self._seen.add(key)
+        entry = (score, -item.seq, sentence)
+        if len(self.facts) < MOST_CANDIDATES:
+            heapq.heappush(self.facts, entry)
+        else:
+            heapq.heappushpop(self.facts, entry)
+
+    def _path(self, path: str, seq: int) -> None:
+        self.paths[path] += 1
+        seqs = self.path_seqs.setdefault(path, [])
+        if not seqs or seqs[-1] != seq:
+            del seqs[:-3]
+            seqs.append(seq)
+
+    def narrative(self) -> str:
+        """How the span began and where it had come to, in the speakers' words."""
+        first, last = _cut(self.first, QUOTED), _cut(self.last, QUOTED)
+        return first if first == last else f"{first} … {last}"
+
+    def ranked(self, section: Section) -> Iterator[Addition]:
+        """The section's candidates, the best first."""
+        if section is Section.CONSTRAINTS:
+            rules = sorted(self.rules.items(), key=lambda rule: (-rule[1][0], rule[1][1]))
+            return _additions(section, ((text, [seq]) for text, (_, seq) in rules))
+        if section is Section.PENDING:
+            newest = list(self.open_ends.items())[-MOST_PENDING:]
+            return _additions(section, ((text, [seq]) for text, seq in reversed(newest)))
+        if section is Section.DECISIONS:
+            newest = list(self.decisions.items())
+            return _additions(section, ((text, [seq]) for text, seq in reversed(newest)))
+        if section is Section.FILES:
+            often = self.paths.most_common(MOST_CANDIDATES)
+            return _additions(section, ((path, self.path_seqs[path]) for path, _ in often))
+        best = sorted(self.facts, reverse=True)
+        return _additions(section, ((text, [-seq]) for _, seq, text in best))
+
+
+def _additions(section: Section, found: Iterable[tuple[str, list[int]]]) -> Iterator[Addition]:
+    for text, seqs in found:
+        yield Addition(section=section, text=text, sources=tuple(sorted(set(seqs))))
+
+
+def _lines(item: Item) -> Iterator[str]:
+    """Lines of an item's prose, code and console output left out, long ones in parts."""
+    fenced = False
+    for line in item.text.split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and line.strip():
+            for start in range(0, len(line), WINDOW):
+                yield line[start : start + WINDOW]
+
+
+def _keep_newest(kept: dict[str, int], sentence: str, seq: int) -> None:
+    kept.pop(sentence, None)
+    kept[sentence] = seq
+    if len(kept) > MOST_CANDIDATES:
+        del kept[next(iter(kept))]
+
+
+def _cut(text: str, length: int) -> str:
+    """At most so many characters, cut at a word's end where there is one."""
+    if len(text) <= length:
+        return text
+    cut = text.rfind(" ", length // 2, length)
+    return text[: cut if cut > 0 else length].rstrip()
+
+
+def _overtaken(ledger: Ledger, chosen: Sequence[Addition]) -> tuple[int, ...]:
+    """Ids of the machine's oldest open ends, when there are more than may stand at once."""
+    standing = [
+        entry.id
+        for entry in ledger.entries
+        if entry.section is Section.PENDING
+        and entry.state is EntryState.LIVE
+        and entry.origin is Origin.MACHINE
+    ]
+    new = sum(addition.section is Section.PENDING for addition in chosen)
+    return tuple(standing[: max(0, len(standing) + new - MOST_PENDING)])
+
+
+def _merge(ledger: Ledger, delta: Delta, items: Sequence[Item]) -> tuple[Ledger, tuple[str, ...]]:
+    return apply_delta(
+        ledger,
+        delta,
+        first_seq=items[0].seq,
+        through_seq=items[-1].seq,
+        user_seqs=[item.seq for item in items if item.role == "user"],
+    )

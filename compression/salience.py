@@ -1,0 +1,80 @@
+"""What in a text must not be got wrong: numbers, names, paths, URLs, identifiers, quotations.
+
+Pure, and linear in the text: every repetition of the patterns is bounded.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+
+URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,15}://[^\s<>\"'`)\]}，。]{1,500}", re.IGNORECASE)
+PATH = re.compile(
+    r"(?<![\w/.:\\])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?(?:[\w@+-][\w.@+-]{0,80}[/\\]){1,12}[\w.@+-]{1,80}"
+    r"|(?<![\w/.])[\w-]{1,60}\.(?:py|js|ts|tsx|jsx|md|txt|json|ya?ml|toml|html?|css|sql|sh|go|rs|java"
+    r"|c|h|cpp|rb|php|csv|xml|ini|cfg|conf|lock|log|pdf|docx?|xlsx?|ipynb|png|jpe?g|svg)\b"
+)
+IDENTIFIER = re.compile(
+    r"\b(?:[A-Za-z]\w{0,60}(?:_\w{1,60})+|[a-z]{1,40}\d{0,5}(?:[A-Z][a-z0-9]{1,40})+"
+    r"|(?:[A-Z][a-z0-9]{1,40}){2,6}|[A-Z]{2,10}-\d{1,8}|(?=[a-f]{0,39}\d)[0-9a-f]{7,40})\b"
+    r"|(?<!\w)--?[a-z][\w-]{1,40}(?==|\s|$)"
+)
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,20}(?:[.,:/-]\d{1,20}){0,6}(?!\w*\()")
+QUOTATION = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|`([^`\n]{2,80})`")
+NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-zà-ÿ]{2,30}(?: [A-Z][a-zà-ÿ]{2,30}){0,3}")
+
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "«": '"', "»": '"', "`": '"',
+                         "–": "-", "—": "-", "\u00a0": " "})  # fmt: skip
+_TRAILING = ".,;:!?)'\"*"
+
+_SCRIPTS = {
+    "latin": re.compile("[A-Za-zÀ-ɏḀ-ỿ]"),
+    "greek": re.compile("[Ͱ-Ͽἀ-῿]"),
+    "cyrillic": re.compile("[Ѐ-ԯ]"),
+    "hebrew": re.compile("[\u0590-\u05ff]"),
+    "arabic": re.compile("[\u0600-\u06ff\u0750-\u077f]"),
+    "indic": re.compile("[\u0900-\u0dff]"),
+    "thai": re.compile("[\u0e00-\u0e7f]"),
+    "hangul": re.compile("[가-힣ᄀ-ᇿ]"),
+    "cjk": re.compile("[\u3040-\u30ff\u3400-\u9fff]"),
+}
+
+
+def normalise(text: str) -> str:
+    """For comparing words: one form of letters, quotes and dashes, single blanks, no case."""
+    text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+    return " ".join(text.split()).casefold()
+
+
+def evidence(text: str) -> frozenset[str]:
+    """The URLs, paths, identifiers and numbers of a text, normalised."""
+    found: set[str] = set()
+    rest = text
+    for pattern in (URL, PATH, IDENTIFIER, NUMBER):
+        found.update(normalise(match.rstrip(_TRAILING)) for match in pattern.findall(rest))
+        rest = pattern.sub(" ", rest)
+    return frozenset(one for one in found if one)
+
+
+def salient(text: str) -> frozenset[str]:
+    """Everything a reviewer would look for: evidence, quotations, dates and names, normalised.
+
+    Single digits are too common to say anything and are left out.
+    """
+    found = {one for one in evidence(text) if len(one) > 1}
+    for groups in QUOTATION.findall(text):
+        found.update(normalise(group) for group in groups if group.strip())
+    found.update(normalise(match) for match in NAME.findall(text))
+    return frozenset(found)
+
+
+def scripts(text: str) -> Counter[str]:
+    """How many letters of each script are in a text (of its first 20,000 characters).
+
+    One CJK character says as much as two letters and is counted so.
+    """
+    sample = text[:20_000]
+    counted = Counter({name: len(pattern.findall(sample)) for name, pattern in _SCRIPTS.items()})
+    counted["cjk"] *= 2
+    return +counted
