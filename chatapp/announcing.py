@@ -28,7 +28,7 @@ class Announcer:
     def __init__(self, machinery: Machinery, bus: Bus) -> None:
         self._machinery = machinery
         self._bus = bus
-        self._starting: defaultdict[int, asyncio.Event] = defaultdict(asyncio.Event)
+        self._starting: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
         self._numbers: dict[int, int] = {}
         # Of conversations that are being compressed: the event_no when that began.
 
@@ -96,10 +96,15 @@ class Announcer:
 
     async def compression_starts(self, conversation_id: int) -> None:
         """Wait until a run of this process begins to compress the conversation."""
+        begins = asyncio.Event()
+        # Each waiter has an event of its own: a second one that gives up must not lose the first.
+        self._starting[conversation_id].add(begins)
         try:
-            await self._starting[conversation_id].wait()
+            await begins.wait()
         finally:
-            self._starting.pop(conversation_id, None)
+            self._starting[conversation_id].discard(begins)
+            if not self._starting[conversation_id]:
+                del self._starting[conversation_id]
 
     async def compression_started(
         self,
@@ -112,8 +117,8 @@ class Announcer:
         **_: Any,
     ) -> None:
         """A run has begun, or became the one that is waited for."""
-        if conversation_id in self._starting:
-            self._starting[conversation_id].set()
+        for begins in self._starting.get(conversation_id, ()):
+            begins.set()
         event_no, _compression, _context = await self._machinery.aoverview(conversation_id)
         self._numbers[conversation_id] = event_no
         await self._bus.publish(

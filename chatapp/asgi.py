@@ -19,7 +19,7 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
-from django.urls import path
+from django.urls import path, re_path
 from whitenoise import WhiteNoise
 
 from chatapp import wiring
@@ -33,9 +33,21 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 _HASHED = re.compile(r"\.[0-9a-f]{12}\.\w+$")
 
 
+_STATIC_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'",
+    "Referrer-Policy": "same-origin",
+}
+_NO_SUCH_FILE = {
+    **_STATIC_HEADERS,
+    "Content-Type": "text/plain; charset=utf-8",
+    "Cache-Control": "no-store",
+}
+
+
 def _static_headers(headers: Any, path: str, url: str) -> None:
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["Content-Security-Policy"] = "default-src 'none'; style-src 'self'"
+    for name, value in _STATIC_HEADERS.items():
+        headers[name] = value
 
 
 _files = WhiteNoise(
@@ -56,7 +68,7 @@ async def static_application(scope: Scope, receive: Receive, send: Send) -> None
     """
     found = _files.files.get(scope["path"])
     if found is None or scope["method"] not in {"GET", "HEAD"}:
-        headers = [(b"content-type", b"text/plain; charset=utf-8")]
+        headers = [(name.encode(), value.encode()) for name, value in _NO_SUCH_FILE.items()]
         await send({"type": "http.response.start", "status": 404, "headers": headers})
         await send({"type": "http.response.body", "body": b"There is no such file."})
         return
@@ -115,7 +127,13 @@ async def _lifespan(scope: Scope, receive: Receive, send: Send) -> None:
             return
 
 
-_sockets = URLRouter([path("ws/c/<str:code>/", ConversationConsumer.as_asgi())])
+# An address that names nothing is answered as a code that nobody has, not by an exception.
+_sockets = URLRouter(
+    [
+        path("ws/c/<str:code>/", ConversationConsumer.as_asgi()),
+        re_path("", ConversationConsumer.as_asgi(), {"code": ""}),
+    ]
+)
 
 application = ProtocolTypeRouter(
     {

@@ -20,7 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 
 from chatapp import events, wiring
-from chatapp.bus import Published, Subscription
+from chatapp.bus import Published
 from chatapp.conversations.access import amay_follow
 from chatapp.conversations.people import astill_signed_in
 from chatapp.conversations.reading import aglance
@@ -34,9 +34,10 @@ SIGNED_OUT = 4401
 NO_SUCH_CONVERSATION = 4404
 TOO_MANY = 4429
 COME_BACK = 1012
-# Seconds. Looks at the database while a turn is open, and else; revocation is noticed as fast.
+# Seconds. Looks at the database while a turn is open, and else. Revocation is noticed as fast:
+# within 10 s, the time that a look takes included.
 LOOK_OPEN = 2.0
-LOOK_IDLE = 10.0
+LOOK_IDLE = 9.0
 # Our own end of a socket comes before Daphne's, with a code from which the page returns.
 LIFETIME = 23 * 3600
 # A checkpoint is at most a second old: so long a remote stream's text may lag behind its events.
@@ -101,10 +102,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Nothing is to be sent here; whoever does is told so, and at length shown out."""
         self._frames += 1
+        if self._follower is None or self._frames > FRAMES_ANSWERED + 1:
+            return
         if self._frames > FRAMES_ANSWERED:
             await self.close(1008)
-            return
-        if self._follower is None:
             return
         error = (
             RateLimited(retry_after=10.0)
@@ -142,16 +143,18 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._catch_up()
             look_at = loop.time() + self._look_interval()
             while True:
+                # A stream that never pauses must not put the look off for ever.
+                if loop.time() >= look_at:
+                    if not await self._look():
+                        return
+                    look_at = loop.time() + self._look_interval()
                 try:
                     async with asyncio.timeout_at(look_at):
                         published = await subscription.next()
                 except TimeoutError:
-                    if not await self._look():
-                        return
-                    look_at = loop.time() + self._look_interval()
                     continue
-                await self._pass_on(published, subscription)
-                # A stream that never pauses must not put the look off for ever.
+                await self._pass_on(published)
+                # A turn that has begun is looked at more often.
                 look_at = min(look_at, loop.time() + self._look_interval())
 
     def _look_interval(self) -> float:
@@ -171,7 +174,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._catch_up()
         return True
 
-    async def _pass_on(self, published: Published | None, subscription: Subscription) -> None:
+    async def _pass_on(self, published: Published | None) -> None:
         if published is None:
             await self._catch_up()
         elif published.type == "delta":
@@ -228,7 +231,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         turn = _with_live_text(change.turn)
         event_no = change.conversation.event_no
         state = events.State(
-            after=self._seen,
+            after=self._seen if self._seen <= event_no else 0,
             conversation=change.conversation,
             messages=_with_text_of(change, turn),
             turn=turn,

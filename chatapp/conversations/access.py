@@ -138,12 +138,16 @@ def set_automatic_title(conversation_id: int, title: str) -> int | None:
     return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
 
 
-def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
-    """Set or clear ``archived_at``, ``pinned_at`` or ``deleted_at``. Raises NotFound."""
+def set_flag(user_id: int, code: str, field: str, *, on: bool) -> int:
+    """Set or clear ``archived_at``, ``pinned_at`` or ``deleted_at``; the conversation's id.
+
+    Raises NotFound.
+    """
     row = owned(user_id, code, deleted=field == "deleted_at" and not on)
     Conversation.objects.filter(pk=row.pk).update(
         **{field: Now() if on else None}, event_no=F("event_no") + 1
     )
+    return row.pk
 
 
 def project_id(user_id: int, slug: str) -> int | None:

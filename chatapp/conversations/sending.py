@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chatapp.conversations.access import owned
 from chatapp.conversations.reading import live, message_view, with_turns
-from chatapp.errors import MovedOn, NotFound, NothingToStop, Summarised, TurnOpen
+from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, Summarised, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from chatapp.screen import MessageView
 from compression.database import across
@@ -39,7 +39,7 @@ class Accepted:
     messages: tuple[MessageView, ...] = ()
     #: Stored just now: the user's message and the empty reply.
     changed: tuple[MessageView, ...] = ()
-    #: Superseded just now.
+    #: Superseded just now, and the question that is answered again.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,9 @@ def _begin(
         stored.append(question)
     else:
         # The question belongs to the turn that answers it now: an open turn is never compressed.
-        Message.objects.filter(pk=question.pk).update(turn=turn)
+        question.turn, question.event_no = turn, row.event_no
+        question.save(update_fields=["turn", "event_no"])
+        changed = (*changed, message_view(question))
     reply = Message.objects.create(
         conversation=row,
         seq=row.next_seq - 1,
@@ -144,17 +146,17 @@ def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:
     message = row.messages.filter(client_msg_id=client_msg_id).first()
     if message is None or message.turn_id is None:
         return None
-    reply = (
-        row.messages.filter(turn_id=message.turn_id, role=MessageRole.ASSISTANT)
-        .order_by("seq")
-        .first()
-    )
+    # The first turn that answered it: a regeneration gives the message another one.
+    turn_id = (
+        row.turns.filter(user_message=message).order_by("pk").values_list("pk", flat=True).first()
+    ) or message.turn_id
+    reply = row.messages.filter(turn_id=turn_id, role=MessageRole.ASSISTANT).order_by("seq").first()
     if reply is None:
         return None
     return Accepted(
         conversation_id=row.pk,
         owner_id=row.owner_id,
-        turn=message.turn_id,
+        turn=turn_id,
         message_seq=message.seq,
         reply_seq=reply.seq,
         reply_id=reply.pk,
@@ -249,14 +251,19 @@ def stranded() -> list[int]:
 def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
     """``edit`` the waiting text, or ``remove`` it from the queue, so that it is a draft again.
 
-    Raises NotFound.
+    Raises NotFound, and NothingQueued when it was sent meanwhile: no edit is lost silently.
     """
     row = _locked(user_id, code)
+    if not row.send_when_done:
+        raise NothingQueued
     changes = {"draft": text} if action == "edit" else {"send_when_done": False}
-    if row.send_when_done:
-        Conversation.objects.filter(pk=row.pk).update(**changes, event_no=F("event_no") + 1)
-        return row.event_no + 1
-    return row.event_no
+    Conversation.objects.filter(pk=row.pk).update(**changes, event_no=F("event_no") + 1)
+    return row.event_no + 1
+
+
+def repeated(user_id: int, code: str, client_msg_id: uuid.UUID) -> Accepted | None:
+    """The turn that this ``client_msg_id`` began, if it came before. Raises NotFound."""
+    return _repeated(owned(user_id, code), client_msg_id)
 
 
 def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
@@ -350,5 +357,6 @@ aaccept_queued = across(accept_queued)
 astranded = across(stranded, background=True)
 achange_queue = across(change_queue)
 aregenerate = across(regenerate)
+arepeated = across(repeated)
 aedit = across(edit)
 arequest_stop = across(request_stop)
