@@ -346,14 +346,14 @@ class Run:
         )
 
     async def _end(self, outcome: Outcome) -> None:
-        """Keep the failed attempts, give the lease back, and say how it ended."""
+        """Give the lease back, keep the failed attempts, and say how it ended."""
         conversation_id = self._request.conversation_id
-        try:
-            await self._record(outcome)
-            await store.arelease(conversation_id, self._token)
-        except DatabaseError:
-            # The lease expires by itself.
-            logger.exception("The compression of conversation %s left its lease", conversation_id)
+        for step in (store.arelease(conversation_id, self._token), self._record(outcome)):
+            try:
+                await step
+            except DatabaseError:
+                # The lease expires by itself; the attempts are only for the reviewer.
+                logger.exception("The end of compression %s was not stored", conversation_id)
         if self._span is not None:
             await signals.send(
                 signals.compression_completed, conversation_id=conversation_id, outcome=outcome
