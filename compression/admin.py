@@ -113,8 +113,10 @@ class SummaryReviewAdmin(ReviewAdmin):
 
     @admin.display(description="covers", ordering="through_seq")
     def covers(self, summary: Any) -> str:
-        """The messages that a version stands for."""
-        return covered(summary)
+        """The messages that a version stands for: first, last and how many."""
+        if not summary.through_seq:
+            return ""
+        return f"{summary.first_seq:,}–{summary.through_seq:,} ({summary.message_count:,})"
 
     # The page of one version
 
@@ -124,6 +126,7 @@ class SummaryReviewAdmin(ReviewAdmin):
         may_change = self.has_change_permission(request, obj)
         state = store.compression_state(obj.conversation)
         return {
+            "title": self.label(obj),
             "facts": self.facts(request, obj),
             "text": self.shown(obj.text),
             "raw_text": obj.text,
