@@ -184,24 +184,60 @@ def tail_tokens(row: Conversation) -> int:
     return total or 0
 
 
-def _stored(row: Message) -> StoredMessage:
-    turn = row.turn
-    return StoredMessage(
-        seq=row.seq,
-        role=row.role,  # type: ignore[arg-type]
-        text=row.text,
-        token_count=row.token_count,
-        status=row.status,
-        added_context=row.added_context,
-        tool_calls=tuple(row.tool_calls),
-        tool_call_id=row.tool_call_id,
-        tool_name=row.tool_name,
-        masked=row.masked_at is not None,
-        pinned=row.pinned_at is not None,
-        turn=row.turn_id,
-        turn_status=turn.status if turn else "complete",
-        turn_open=turn is not None and turn.finished_at is None,
-    )
+_STORED = (
+    "seq",
+    "role",
+    "text",
+    "token_count",
+    "status",
+    "added_context",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "masked_at",
+    "pinned_at",
+    "turn_id",
+    "turn__status",
+    "turn__finished_at",
+)
+
+
+def _stored(rows: QuerySet[Message]) -> list[StoredMessage]:
+    """The rows as values, in order of seq. Model instances would cost three times as much."""
+    return [
+        StoredMessage(
+            seq=seq,
+            role=role,
+            text=text,
+            token_count=token_count,
+            status=status,
+            added_context=added_context,
+            tool_calls=tuple(tool_calls),
+            tool_call_id=tool_call_id,
+            tool_name=tool_name,
+            masked=masked_at is not None,
+            pinned=pinned_at is not None,
+            turn=turn,
+            turn_status=turn_status or "complete",
+            turn_open=turn is not None and finished_at is None,
+        )
+        for (
+            seq,
+            role,
+            text,
+            token_count,
+            status,
+            added_context,
+            tool_calls,
+            tool_call_id,
+            tool_name,
+            masked_at,
+            pinned_at,
+            turn,
+            turn_status,
+            finished_at,
+        ) in rows.order_by("seq").values_list(*_STORED)
+    ]
 
 
 def stored_messages(
@@ -211,7 +247,7 @@ def stored_messages(
     rows = live(conversation_id).filter(seq__gt=after_seq)
     if through_seq is not None:
         rows = rows.filter(seq__lte=through_seq)
-    return [_stored(row) for row in rows.select_related("turn").order_by("seq")]
+    return _stored(rows)
 
 
 def frame(row: Conversation) -> Basis:
@@ -219,7 +255,7 @@ def frame(row: Conversation) -> Basis:
     pinned: tuple[StoredMessage, ...] = ()
     if row.compressed_through:
         rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
-        pinned = tuple(_stored(one) for one in rows.select_related("turn").order_by("seq"))
+        pinned = tuple(_stored(rows))
     digest = salted_hmac(
         "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
     ).hexdigest()
