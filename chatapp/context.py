@@ -113,7 +113,7 @@ def summary_block(basis: Basis) -> str:
     if not basis.summary:
         return ""
     head = SUMMARY_HEAD.format(mark=basis.mark)
-    return f"{head}\n{basis.mark}\n{basis.summary}\n{basis.mark}"
+    return f"{head}\n{_fenced(basis.summary, basis.mark)}"
 
 
 def pinned_block(basis: Basis) -> str:
@@ -121,7 +121,12 @@ def pinned_block(basis: Basis) -> str:
     if not basis.pinned:
         return ""
     quotes = "\n\n".join(f"[{one.seq}, {one.role}]\n{one.text}" for one in basis.pinned)
-    return f"{PINNED_HEAD.format(mark=basis.mark)}\n{basis.mark}\n{quotes}\n{basis.mark}"
+    return f"{PINNED_HEAD.format(mark=basis.mark)}\n{_fenced(quotes, basis.mark)}"
+
+
+def _fenced(text: str, mark: str) -> str:
+    """A text between two mark lines. Who has seen the mark and quotes it closes nothing."""
+    return f"{mark}\n{text.replace(mark, '=== ===')}\n{mark}"
 
 
 def instructions(basis: Basis) -> str:
