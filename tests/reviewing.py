@@ -9,13 +9,15 @@ from django.test import Client
 
 from chatapp.conversations.importing import store_import
 from chatapp.conversations.transcript import StoredTranscript
-from chatapp.models import Conversation, Summary, TitleSource
+from chatapp.models import Conversation, Message, Summary, TitleSource
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression import store
 from compression.markdown import render
 from compression.types import Entry, Ledger, Section, Trigger
 
 TRANSCRIPT = StoredTranscript()
+BASE = "/admin/chatapp/"
+SECRET = "what was said in secret 4711"
 
 
 def conversation_of(owner: User, *texts: str, title: str = "A talk") -> Conversation:
@@ -105,3 +107,41 @@ def browser_of(person: User | None) -> Client:
 def summary_path(summary: Summary) -> str:
     """Its page in the admin."""
     return f"/admin/chatapp/summary/{summary.pk}/change/"
+
+
+def page(client: Client, path: str) -> str:
+    response = client.get(path)
+    assert response.status_code == 200, path
+    return str(response.content.decode())
+
+
+def conversation_path(conversation: Conversation) -> str:
+    return f"{BASE}conversation/{conversation.pk}/change/"
+
+
+def messages_path(conversation: Conversation) -> str:
+    return f"{BASE}message/?conversation__id__exact={conversation.pk}"
+
+
+def message_path(conversation: Conversation) -> str:
+    first = Message.objects.get(conversation=conversation, seq=1)
+    return f"{BASE}message/{first.pk}/change/"
+
+
+def every_path(summary: Summary) -> dict[str, str]:
+    """Every page that shows something of one conversation -> the permission that it needs."""
+    conversation = summary.conversation
+    first = Message.objects.get(conversation=conversation, seq=1).pk
+    return {
+        f"{BASE}conversation/": "view_conversation",
+        conversation_path(conversation): "view_conversation",
+        f"{BASE}conversation/{conversation.pk}/history/": "view_conversation",
+        f"{BASE}summary/": "view_summary",
+        summary_path(summary): "view_summary",
+        f"{BASE}summary/{summary.pk}/history/": "view_summary",
+        messages_path(conversation): "view_message",
+        message_path(conversation): "view_message",
+        f"{BASE}message/{first}/history/": "view_message",
+        f"{BASE}accessrecord/": "view_accessrecord",
+        f"{BASE}modelprofile/": "view_modelprofile",
+    }

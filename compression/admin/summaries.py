@@ -1,7 +1,7 @@
-"""Reviewing summaries in Django's admin: bases that a host registers for its own two models.
+"""Every version and attempt of a summary, and what a reviewer may do to it.
 
-Pages are read-only but for what a person may do to a summary, which goes through the store like
-everywhere else: nothing here saves a row that a form filled in, so nothing can be forged with one.
+Nothing here saves a row that a form filled in, so nothing can be forged with one: what a person
+does goes through the store like everywhere else.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from compression import store
+from compression.admin.review import Fact, LedgerLine, Listing, ReviewAdmin
 from compression.conf import settings
 from compression.editing import apply_edit
 from compression.exceptions import CompressionError, StaleVersion, SummaryInvalid
@@ -23,12 +24,9 @@ from compression.ledger import from_json
 from compression.markdown import render
 from compression.models import AbstractSummary
 from compression.ports import TokenCounter, Transcript
-from compression.review import Fact, LedgerLine, Listing, ReviewAdmin, RunningFilter
 from compression.store.rows import conversations
 from compression.tokens import default_counter
 from compression.types import SummaryStatus
-
-__all__ = ["Fact", "ReviewAdmin", "RunningFilter", "SummaryReviewAdmin", "covered"]
 
 # A page shows at most this many lines of the ledger and of an audit's lists.
 LINES = 500

@@ -1,0 +1,119 @@
+"""Nothing that anyone wrote runs on an admin page, and no page needs an exception."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from chatapp.models import AccessRecord, Conversation, Message, ModelProfile, Summary
+from tests.reviewing import (
+    BASE,
+    SECRET,
+    browser_of,
+    conversation_of,
+    conversation_path,
+    every_path,
+    page,
+    staff,
+    summarise,
+    summary_path,
+)
+
+pytestmark = pytest.mark.django_db
+
+PAYLOADS = (
+    "</textarea><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "{{7*7}}{% load static %}",
+    '" autofocus onfocus=alert(1) x="',
+    "\u202egnp.exe",
+)
+
+
+@pytest.fixture
+def conversation(alice: User) -> Conversation:
+    return conversation_of(alice, SECRET, "two", "three", "four")
+
+
+@pytest.fixture
+def summary(conversation: Conversation) -> Summary:
+    return summarise(conversation, "Use spaces")
+
+
+@pytest.fixture
+def root() -> Client:
+    return browser_of(User.objects.create_superuser("root"))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_x07_x08_i22_text_of_anyone_is_inert(root: Client, alice: User, payload: str) -> None:
+    """X07, X08, I22: summary, title, message, names and reasons are text on every admin page.
+
+    Breaks when: anything in compression/templates/admin is marked ``safe``.
+    """
+    User.objects.filter(pk=alice.pk).update(username=payload[:150])
+    conversation = conversation_of(alice, payload, payload, "three", "four", title=payload)
+    audit = {"salient": 1, "retained": 0, "missing": [payload], "notes": [payload]}
+    summary = summarise(conversation, f"decided {payload}", model=payload, audit=audit)
+    Conversation.objects.update(model=payload, system_prompt=payload)
+    Summary.objects.create(
+        conversation=conversation, status="failed", trigger="manual", reason=payload
+    )
+    Message.objects.update(reasoning=payload, added_context=payload, tool_name=payload)
+    ModelProfile.objects.create(name=payload, sources={"window": payload})
+    profile = ModelProfile.objects.get().pk
+    browser_of(staff("looker", "view_conversation")).get(conversation_path(conversation))
+    record = AccessRecord.objects.get().pk
+    post = {"action": "edit", "version": "7", "text": payload}
+    texts = [root.post(summary_path(summary), post).content.decode()]
+    for path in (
+        *every_path(summary),
+        f"{BASE}conversation/?q=decided",
+        f"{BASE}accessrecord/{record}/change/",
+        f"{BASE}modelprofile/{profile}/change/",
+        f"{BASE}modelprofile/{profile}/delete/",
+        f"/admin/auth/user/{alice.pk}/change/",
+        f"/admin/auth/user/{alice.pk}/delete/",
+        "/admin/",
+    ):
+        texts.append(page(root, path))
+    everything = "".join(texts)
+    assert "<script>alert" not in everything
+    assert "<img src=x" not in everything
+    assert not re.search(r'="" autofocus|="[^"]*" onfocus=alert', everything)
+    if payload.startswith("{{"):
+        assert "{{7*7}}" in everything
+        assert "49{%" not in everything
+
+
+@pytest.mark.parametrize(
+    ("model", "field"), [("summary", "conversation"), ("turn", "user_message")]
+)
+def test_x07_autocomplete_answers_nothing(
+    root: Client, summary: Summary, model: str, field: str
+) -> None:
+    """X07: neither titles nor, unrecorded, what was said can be searched that way.
+
+    Breaks when: ``ReviewSite.autocomplete_view`` is Django's.
+    """
+    query = {"app_label": "chatapp", "model_name": model, "field_name": field, "term": "s"}
+    assert root.get("/admin/autocomplete/", query).status_code == 403
+
+
+def test_i23_admin_pages_carry_the_strict_policy(root: Client, summary: Summary) -> None:
+    """I23 for the admin: the policy is the chat's, and no page needs an exception from it."""
+    for path in (*every_path(summary), "/admin/", f"{BASE}modelprofile/add/"):
+        response = root.get(path)
+        policy = response["Content-Security-Policy"]
+        assert "unsafe" not in policy
+        assert response["X-Content-Type-Options"] == "nosniff"
+        assert "no-store" in response["Cache-Control"]
+        text = response.content.decode()
+        assert "<style" not in text
+        assert not re.search(r"<[^>]+\sstyle=", text)
+        assert not re.search(r"<[^>]+\son\w+=", text)
+        for tag in re.findall(r"<script[^>]*>", text):
+            assert "src=" in tag or "application/json" in tag, tag
