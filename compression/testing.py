@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 from compression.exceptions import SummarizerError
 from compression.ledger import Addition, Delta, apply_delta
@@ -159,12 +160,8 @@ def forbid_real_models() -> Iterator[None]:
     async def refuse(*args: object, **kwargs: object) -> Draft:
         raise RealModelCalled("A test would have called a real model.")
 
-    real = PromptSummarizer.draft
-    PromptSummarizer.draft = refuse  # type: ignore[method-assign, assignment]
-    try:
+    with patch.object(PromptSummarizer, "draft", refuse):
         yield
-    finally:
-        PromptSummarizer.draft = real  # type: ignore[method-assign]
 
 
 def says(
