@@ -1,0 +1,94 @@
+"""The screen by its names and roles, as a reader and a screen reader find them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    StorageState,
+    expect,
+)
+
+from tests.servers import RunningServer
+
+_sessions: dict[str, StorageState] = {}
+
+
+async def sign_in(server: RunningServer, browser: Browser) -> StorageState:
+    """Cookies of the owner, who signs in once a server: the printed link works once."""
+    if server.signin_link not in _sessions:
+        context = await browser.new_context()
+        page = await context.new_page()
+        await page.goto(server.signin_link)
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("form", name="Message")).to_be_visible()
+        _sessions[server.signin_link] = await context.storage_state()
+        await context.close()
+    return _sessions[server.signin_link]
+
+
+@dataclass
+class Screen:
+    """One page of the chat. ``complaints`` are errors of scripts and of the content policy."""
+
+    page: Page
+    requests: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("request", self._requested)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("console", self._said)
+
+    def _requested(self, request: Request) -> None:
+        self.requests.append(request.url)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            self.complaints.append(message.text)
+
+    @property
+    def box(self) -> Locator:
+        """Where a message is written."""
+        return self.page.get_by_role("textbox", name="Message", exact=True)
+
+    @property
+    def feed(self) -> Locator:
+        """The messages."""
+        return self.page.get_by_role("log", name="Messages")
+
+    @property
+    def articles(self) -> Locator:
+        """Each message, oldest first."""
+        return self.feed.get_by_role("article")
+
+    @property
+    def status(self) -> Locator:
+        """What a screen reader is told."""
+        return self.page.get_by_role("status")
+
+    def button(self, name: str) -> Locator:
+        """The button of this name."""
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    async def send(self, text: str) -> None:
+        """Write and press Enter."""
+        await self.box.fill(text)
+        await self.box.press("Enter")
+
+    async def ask(self, text: str) -> None:
+        """Send, and wait for the whole answer."""
+        before = await self.articles.count()
+        await self.send(text)
+        await expect(self.articles).to_have_count(before + 2)
+        await expect(self.button("Stop")).to_be_hidden()
+        await expect(self.feed.locator("[aria-busy]")).to_have_count(0)
+
+    async def feed_html(self) -> str:
+        """The feed as the document has it now."""
+        return str(await self.feed.evaluate("feed => feed.innerHTML"))
