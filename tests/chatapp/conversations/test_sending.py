@@ -1,0 +1,340 @@
+from __future__ import annotations
+
+import uuid
+from functools import partial
+
+import pytest
+from django.contrib.auth.models import User
+
+from chatapp.conversations import access, sending
+from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, Summarised, TurnOpen
+from chatapp.models import Conversation, Message, Turn, TurnStatus
+from tests.chatapp.talking import (
+    HOLDER,
+    at_once,
+    begin,
+    end,
+    exchange,
+    new,
+    row_of,
+    send,
+)
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+def live_texts(code: str) -> list[str]:
+    messages = Message.objects.filter(conversation__code=code, superseded_at=None)
+    return list(messages.order_by("seq").values_list("text", flat=True))
+
+
+def test_it_works(alice: User) -> None:
+    code = new(alice)
+    accepted = begin(alice, code, "Hello")
+    question, reply = Message.objects.filter(conversation__code=code).order_by("seq")
+    assert (question.seq, question.role, question.text, question.status) == (
+        1,
+        "user",
+        "Hello",
+        "complete",
+    )
+    assert (reply.seq, reply.role, reply.text, reply.status) == (2, "assistant", "", "streaming")
+    turn = Turn.objects.get(pk=accepted.turn)
+    assert turn.user_message == question
+    assert turn.lease_token == HOLDER
+    assert turn.finished_at is None
+    assert accepted.fresh
+    assert [one.seq for one in accepted.messages] == [1, 2]
+    assert row_of(code).next_seq == 3
+    assert row_of(code).event_no == accepted.event_no == question.event_no == turn.event_no
+
+
+def test_a_stranger_sends_nothing(alice: User, bob: User) -> None:
+    code = new(alice)
+    exchange(alice, code)
+    for work in (
+        lambda: send(bob, code),
+        lambda: sending.regenerate(bob.pk, code, model="m", holder=HOLDER),
+        lambda: sending.edit(bob.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER),
+        lambda: sending.change_queue(bob.pk, code, "remove"),
+        lambda: sending.request_stop(bob.pk, code),
+    ):
+        with pytest.raises(NotFound):
+            work()
+    assert Message.objects.count() == 2
+
+
+def test_i2_a_repeated_send_starts_nothing(alice: User) -> None:
+    """Breaks when: ``accept`` begins a turn without looking for the ``client_msg_id``."""
+    code, identity = new(alice), uuid.uuid4()
+    first = begin(alice, code, "Hello", client_msg_id=identity)
+    for _ in range(2):
+        again = begin(alice, code, "Hello", client_msg_id=identity)
+        assert not again.fresh
+        assert (again.turn, again.message_seq, again.reply_seq) == (
+            first.turn,
+            first.message_seq,
+            first.reply_seq,
+        )
+        end(first)
+    assert Message.objects.count() == 2
+    assert Turn.objects.count() == 1
+
+
+def test_i2_one_identity_from_many_threads_is_one_message(alice: User) -> None:
+    """Breaks when: ``accept`` reads before it holds the conversation's row."""
+    code, identity = new(alice), uuid.uuid4()
+    works = [partial(send, alice, code, "Hello", identity) for _ in range(8)]
+    results = at_once(*works)
+    assert not [one for one in results if isinstance(one, BaseException)]
+    accepted = [one for one in results if isinstance(one, sending.Accepted)]
+    assert len(accepted) == 8
+    assert sum(one.fresh for one in accepted) == 1
+    assert len({(one.turn, one.message_seq) for one in accepted}) == 1
+    assert Message.objects.count() == 2
+
+
+def test_i3_seqs_are_unique_and_without_gaps(alice: User) -> None:
+    """Eight senders at once: one turn begins, one message waits, six are told so; nothing lost.
+
+    Breaks when: ``_allocate`` reads ``next_seq`` without the row held, or takes a seq for a
+    message that is then refused.
+    """
+    code = new(alice)
+    results = at_once(*[partial(send, alice, code, f"text {n}") for n in range(8)])
+    began = [one for one in results if isinstance(one, sending.Accepted)]
+    queued = [one for one in results if isinstance(one, sending.Queued)]
+    refused = [one for one in results if isinstance(one, TurnOpen)]
+    assert (len(began), len(queued), len(refused)) == (1, 1, 6)
+    for _ in range(3):
+        exchange_ends(alice, code)
+    seqs = list(Message.objects.order_by("seq").values_list("seq", flat=True))
+    assert seqs == list(range(1, row_of(code).next_seq))
+
+
+def exchange_ends(alice: User, code: str) -> None:
+    """End the open turn and send what waits."""
+    turn = Turn.objects.filter(finished_at=None).first()
+    if turn is not None:
+        Turn.objects.filter(pk=turn.pk).update(status="complete", finished_at=turn.started_at)
+    sending.accept_queued(row_of(code).pk, count=len, model="model", holder=HOLDER)
+
+
+def test_i3_senders_in_many_conversations_do_not_disturb_one_another(alice: User) -> None:
+    """Breaks when: numbers are taken from anything but the conversation's own row."""
+    codes = [new(alice) for _ in range(8)]
+    results = at_once(*[partial(exchange, alice, code) for code in codes])
+    assert not [one for one in results if isinstance(one, BaseException)]
+    for code in codes:
+        seqs = Message.objects.filter(conversation__code=code).values_list("seq", flat=True)
+        assert sorted(seqs) == [1, 2]
+
+
+def test_a_text_waits_while_a_turn_is_open_and_is_sent_when_it_ends(alice: User) -> None:
+    code, identity = new(alice), uuid.uuid4()
+    first = begin(alice, code, "one")
+    queued = send(alice, code, "two", identity)
+    assert isinstance(queued, sending.Queued)
+    assert row_of(code).draft == "two"
+    assert queued.event_no == row_of(code).event_no
+    # The same once more, as after a lost answer.
+    assert isinstance(send(alice, code, "two", identity), sending.Queued)
+    assert sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER) is None
+    end(first)
+    second = sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER)
+    assert second is not None
+    assert live_texts(code) == ["one", "Hello yourself", "two", ""]
+    sent = Message.objects.get(seq=3)
+    assert (sent.client_msg_id, sent.token_count) == (identity, 3)
+    row = row_of(code)
+    assert (row.draft, row.draft_client_msg_id, row.send_when_done) == ("", None, False)
+    # A repetition that comes late is known.
+    assert not begin(alice, code, "two", client_msg_id=identity).fresh
+
+
+def test_a_second_message_does_not_push_the_waiting_one_away(alice: User) -> None:
+    code = new(alice)
+    begin(alice, code, "one")
+    send(alice, code, "two")
+    with pytest.raises(TurnOpen):
+        send(alice, code, "three")
+    assert row_of(code).draft == "two"
+
+
+def test_i1_what_waits_is_not_lost_when_its_turn_ended_without_sending_it(alice: User) -> None:
+    """The process died in between; the next message must not take the place of what waits.
+
+    Breaks when: ``accept`` looks at ``send_when_done`` only while a turn is open.
+    """
+    code = new(alice)
+    first = begin(alice, code, "one")
+    send(alice, code, "two")
+    assert sending.stranded() == []
+    end(first)
+    assert sending.stranded() == [row_of(code).pk]
+    with pytest.raises(TurnOpen):
+        send(alice, code, "three")
+    assert sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER)
+    assert live_texts(code)[2] == "two"
+    assert sending.stranded() == []
+
+
+def test_what_waits_is_sent_once_by_whoever_comes_first(alice: User) -> None:
+    code = new(alice)
+    first = begin(alice, code, "one")
+    send(alice, code, "two")
+    end(first)
+    pk = row_of(code).pk
+    work = partial(sending.accept_queued, pk, count=len, model="m", holder=HOLDER)
+    results = at_once(*[work] * 4)
+    assert sum(isinstance(one, sending.Accepted) for one in results) == 1
+    assert results.count(None) == 3
+    assert Message.objects.filter(text="two").count() == 1
+
+
+def test_what_waits_is_answered_by_the_model_chosen_meanwhile(alice: User) -> None:
+    code = new(alice)
+    first = begin(alice, code, "one")
+    send(alice, code, "two")
+    access.change(alice.pk, code, {"model": "another"})
+    end(first)
+    second = sending.accept_queued(row_of(code).pk, count=len, model="model", holder=HOLDER)
+    assert second is not None
+    assert second.model == "another"
+
+
+def test_the_queue_can_be_edited_and_emptied(alice: User) -> None:
+    code = new(alice)
+    first = begin(alice, code, "one")
+    send(alice, code, "two")
+    before = row_of(code).event_no
+    assert sending.change_queue(alice.pk, code, "edit", "two and a half") == before + 1
+    assert row_of(code).draft == "two and a half"
+    sending.change_queue(alice.pk, code, "remove")
+    row = row_of(code)
+    assert (row.draft, row.send_when_done) == ("two and a half", False)
+    with pytest.raises(NothingQueued):
+        sending.change_queue(alice.pk, code, "edit", "nothing waits")
+    end(first)
+    assert sending.accept_queued(row.pk, count=len, model="m", holder=HOLDER) is None
+
+
+def test_a_sender_who_has_not_seen_the_last_message_is_told(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code)
+    with pytest.raises(MovedOn) as caught:
+        send(alice, code, last_seen_seq=1)
+    assert caught.value.fields == {"last_seq": 2}
+    assert begin(alice, code, last_seen_seq=2).fresh
+
+
+def test_a_deleted_conversation_takes_nothing(alice: User) -> None:
+    code = new(alice)
+    first = begin(alice, code)
+    send(alice, code, "two")
+    access.set_flag(alice.pk, code, "deleted_at", on=True)
+    end(first)
+    pk = Conversation.objects.get(code=code).pk
+    assert sending.accept_queued(pk, count=len, model="m", holder=HOLDER) is None
+    assert sending.stranded() == []
+    with pytest.raises(NotFound):
+        send(alice, code)
+
+
+def test_regenerating_supersedes_the_reply_and_keeps_the_question(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code, "one", "first reply")
+    old = exchange(alice, code, "two", "second reply")
+    new_turn = sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    assert new_turn.message_seq == 3
+    assert new_turn.reply_seq == 5
+    # The reply, which is superseded, and the question, which has another turn now.
+    assert sorted(one.seq for one in new_turn.changed) == [3, 4]
+    assert live_texts(code) == ["one", "first reply", "two", ""]
+    question = Message.objects.get(seq=3)
+    assert question.turn_id == new_turn.turn != old.turn
+    assert Turn.objects.get(pk=new_turn.turn).user_message == question
+    superseded = Message.objects.get(seq=4)
+    assert (superseded.text, superseded.superseded_at is None) == ("second reply", False)
+    assert superseded.event_no == row_of(code).event_no
+
+
+def test_regenerating_an_earlier_answer_supersedes_what_followed(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code, "one")
+    exchange(alice, code, "two")
+    accepted = sending.regenerate(alice.pk, code, model="m", holder=HOLDER, seq=2)
+    assert accepted.message_seq == 1
+    assert sorted(one.seq for one in accepted.changed if one.superseded) == [2, 3, 4]
+    assert live_texts(code) == ["one", ""]
+
+
+def test_a_regenerated_question_is_not_left_out_of_its_own_request(alice: User) -> None:
+    """Breaks when: ``regenerate`` leaves ``truncated_through`` behind the question."""
+    code = new(alice)
+    for text in ("one", "two", "three"):
+        exchange(alice, code, text)
+    Conversation.objects.update(truncated_through=4)
+    sending.regenerate(alice.pk, code, model="m", holder=HOLDER, seq=3)
+    assert row_of(code).truncated_through < 3
+
+
+def test_editing_supersedes_the_message_and_what_followed(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code, "one")
+    exchange(alice, code, "two")
+    edited = sending.edit(alice.pk, code, 3, text="two, better", tokens=9, model="m", holder=HOLDER)
+    assert [one.seq for one in edited.changed] == [3, 4]
+    assert [one.seq for one in edited.messages] == [5, 6]
+    assert live_texts(code) == ["one", "Yes", "two, better", ""]
+    assert Message.objects.get(seq=5).token_count == 9
+
+
+def test_i14_nothing_below_the_boundary_is_changed_in_place(alice: User) -> None:
+    """Breaks when: ``_must_be_free`` does not compare with ``compressed_through``."""
+    code = new(alice)
+    exchange(alice, code, "one")
+    exchange(alice, code, "two")
+    Conversation.objects.update(compressed_through=2)
+    with pytest.raises(Summarised) as caught:
+        sending.edit(alice.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER)
+    assert caught.value.fields == {"seq": 1, "boundary": 2}
+    with pytest.raises(Summarised):
+        sending.regenerate(alice.pk, code, model="m", holder=HOLDER, seq=2)
+    assert Message.objects.filter(superseded_at=None).count() == 4
+    assert Turn.objects.filter(finished_at=None).count() == 0
+
+
+def test_one_turn_at_a_time(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code)
+    begin(alice, code)
+    with pytest.raises(TurnOpen):
+        sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    with pytest.raises(TurnOpen):
+        sending.edit(alice.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER)
+    assert Turn.objects.filter(finished_at=None).count() == 1
+
+
+def test_what_is_no_question_cannot_be_edited(alice: User) -> None:
+    code = new(alice)
+    with pytest.raises(NotFound):
+        sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    exchange(alice, code)
+    for seq in (2, 9):
+        with pytest.raises(NotFound):
+            sending.edit(alice.pk, code, seq, text="x", tokens=1, model="m", holder=HOLDER)
+
+
+def test_a_stop_is_asked_for_once(alice: User) -> None:
+    code = new(alice)
+    with pytest.raises(NothingToStop):
+        sending.request_stop(alice.pk, code)
+    accepted = begin(alice, code)
+    assert sending.request_stop(alice.pk, code) == (accepted.conversation_id, accepted.turn)
+    first = Turn.objects.get(pk=accepted.turn).stop_requested_at
+    sending.request_stop(alice.pk, code)
+    assert Turn.objects.get(pk=accepted.turn).stop_requested_at == first
+    end(accepted, status=TurnStatus.STOPPED)
+    with pytest.raises(NothingToStop):
+        sending.request_stop(alice.pk, code)
