@@ -12,13 +12,13 @@ from typing import Any
 from chatapp import context, wiring
 from chatapp.catalogue import Profile
 from chatapp.conversations import access, branching, pins, sending
-from chatapp.conversations.reading import abasis, aframe
+from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.counting import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge, NothingToStop
 from chatapp.llm.errors import LLMError
 from chatapp.preparation import compression_settings
 from compression import services, store
-from compression.exceptions import CompressionRunning
+from compression.exceptions import CompressionRunning, UserFacingError
 from compression.types import EntryState, Section, Sizes, Trigger
 
 # Not every server takes an unfinished reply as a beginning; every model takes this.
@@ -39,7 +39,7 @@ async def send(
 
     Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn.
     """
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     tokens = await _count(text)
     try:
@@ -67,12 +67,30 @@ async def send(
     return result
 
 
+async def begin(user_id: int, text: str, client_msg_id: uuid.UUID, settings: dict[str, str]) -> str:
+    """A new conversation that begins with a message; its code.
+
+    A repeated ``client_msg_id`` leads to the first one. Raises as :func:`send`, and then there is
+    no conversation.
+    """
+    begun = await access.abegun_with(user_id, client_msg_id)
+    if begun is not None:
+        return begun
+    code = await access.acreate(user_id, **settings)
+    try:
+        await send(user_id, code, text, client_msg_id)
+    except UserFacingError:
+        await access.adiscard_empty(user_id, code)
+        raise
+    return code
+
+
 async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accepted:
     """Answer the last user message, or the one at or before ``seq``, again.
 
     Raises NotFound, TurnOpen, Summarised.
     """
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     runner = wiring.runner()
     acceptance = sending.aregenerate(
@@ -83,7 +101,7 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
 
 async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.Accepted:
     """Send another text in place of a user message. Raises as :func:`send`, and Summarised."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     tokens = await _count(text)
     await _check_size(frame, profile, tokens)
@@ -132,7 +150,7 @@ async def compact(
 
     Raises NotFound, and NothingToCompress before any model is called.
     """
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     basis = await abasis(frame.conversation_id)
     machinery, runner = wiring.machinery(), wiring.runner()
@@ -154,7 +172,7 @@ async def compact(
 
 async def cancel_compression(user_id: int, code: str) -> bool:
     """End a running compression; False when none ran. Raises NotFound."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     cancelled = await services.cancel(frame.conversation_id)
     if cancelled:
         await wiring.bus().nudge(frame.conversation_id)
@@ -163,7 +181,7 @@ async def cancel_compression(user_id: int, code: str) -> bool:
 
 async def undo(user_id: int, code: str) -> int:
     """Go back to the version before. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     transcript = wiring.machinery().transcript
     version = await services.undo(frame.conversation_id, transcript=transcript, author_id=user_id)
     await wiring.announcer().summary(frame.conversation_id)
@@ -172,7 +190,7 @@ async def undo(user_id: int, code: str) -> int:
 
 async def redo(user_id: int, code: str) -> int:
     """Take the last undo back. Raises as :func:`undo`."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     transcript = wiring.machinery().transcript
     version = await services.redo(frame.conversation_id, transcript=transcript, author_id=user_id)
     await wiring.announcer().summary(frame.conversation_id)
@@ -181,7 +199,7 @@ async def redo(user_id: int, code: str) -> int:
 
 async def restore(user_id: int, code: str, version: int) -> int:
     """Make an older version active; 0 means no summary. Raises as :func:`undo`."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     restored = await services.restore(
         frame.conversation_id,
         version,
@@ -197,7 +215,7 @@ async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
 
     Raises NotFound, StaleVersion with both texts, SummaryInvalid naming the line.
     """
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     edited = await services.edit(
         frame.conversation_id,
@@ -214,7 +232,7 @@ async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
 
 async def clear(user_id: int, code: str) -> int:
     """Start afresh: the boundary to the end, no summary; undoable. Raises NothingToCompress."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     version = await services.clear(
         frame.conversation_id, transcript=wiring.machinery().transcript, author_id=user_id
     )
@@ -224,7 +242,7 @@ async def clear(user_id: int, code: str) -> int:
 
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     most = sizes_of(frame, await _profile(frame.model)).ruler(PINNED_SHARE)
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
@@ -237,7 +255,7 @@ async def continue_in_new(user_id: int, code: str) -> str:
 
     Raises NotFound.
     """
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     tokens = wiring.machinery().counter.count(frame.summary)
     turns = compression_settings(frame).keep_turns
     return await branching.acontinue_in_new(user_id, code, turns, tokens)
@@ -246,7 +264,7 @@ async def continue_in_new(user_id: int, code: str) -> str:
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
     """Write settings of a conversation and tell its viewers. Raises NotFound."""
     event_no = await access.achange(user_id, code, changes)
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     if "title" in changes:
         await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])
     await wiring.bus().nudge(frame.conversation_id)
@@ -254,7 +272,7 @@ async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
 
 async def context_parts(user_id: int, code: str) -> ContextParts:
     """The next request as it would be sent now. Raises NotFound."""
-    frame = await aframe(user_id, code)
+    frame = await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     basis = await abasis(frame.conversation_id)
     return await asyncio.to_thread(_context_parts, basis, profile)

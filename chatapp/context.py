@@ -304,6 +304,14 @@ def build_request(
         "pinned": [one.seq for one in basis.pinned],
         "masked": [one.seq for one in tail if one.masked],
         "shortened": [one.seq for one in replaced],
+        **_sizes_of(usage, sized),
+    }
+    return BuiltRequest(messages=tuple(messages), usage=usage, manifest=manifest)
+
+
+def _sizes_of(usage: Usage, sized: Sizes) -> dict[str, Any]:
+    """The manifest's figures, calibrated tokens."""
+    return {
         "tokens": {
             "system": usage.fixed,
             "summary": usage.summary,
@@ -315,4 +323,3 @@ def build_request(
         "window": sized.window,
         "usage": round(usage.share, 4),
     }
-    return BuiltRequest(messages=tuple(messages), usage=usage, manifest=manifest)

@@ -25,6 +25,7 @@ from chatapp.conversations.reading import abasis
 from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
 from chatapp.errors import InternalError, NotFound
+from chatapp.keeper import Keeper
 from chatapp.machinery import Machinery
 from chatapp.models import TurnStatus
 from chatapp.preparation import Means, prepare_in_background
@@ -37,12 +38,6 @@ from compression.types import Outcome
 logger = logging.getLogger(__name__)
 Begun = TypeVar("Begun", bound=Accepted | Queued)
 
-# Seconds. A text is stored at least once a second, a lease of 30 s renewed every 10.
-CHECKPOINT_INTERVAL = 0.9
-RENEWAL_INTERVAL = 10.0
-SWEEP_INTERVAL = 5.0
-# Before work that failed is tried again: a database that is away is not asked in a tight loop.
-RETRY_INTERVAL = 1.0
 # How often the last write of a turn is tried while the database is away.
 FINISH_TRIES = 8
 
@@ -57,9 +52,15 @@ class Runner:
         self._announcer = announcer
         self._streams: dict[int, LiveStream] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
-        self._keepers: list[asyncio.Task[None]] = []
         self._ending = False
-        self._looked_for_stranded = False
+        self._keeper = Keeper(
+            holder=self.holder,
+            streams=self._streams,
+            announcer=announcer,
+            stop=self.stop,
+            send_stranded=self.send_stranded,
+            count=self._count,
+        )
 
     # What others ask for
 
@@ -137,10 +138,8 @@ class Runner:
 
     def keep(self) -> None:
         """Begin to checkpoint, renew and sweep, unless that has begun."""
-        if self._keepers or self._ending:
-            return
-        for keeper in (self._checkpoint, self._renew, self._sweep):
-            self._keepers.append(asyncio.create_task(self._repeat(keeper), name=keeper.__name__))
+        if not self._ending:
+            self._keeper.begin()
 
     async def shutdown(self) -> None:
         """End every turn as interrupted with its text stored, then stop."""
@@ -148,10 +147,10 @@ class Runner:
         for stream in self._streams.values():
             stream.shutting_down = True
             stream.cancel()
-        for task in (*self._jobs, *self._keepers):
+        for task in self._jobs:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
-        await asyncio.gather(*running, *self._jobs, *self._keepers, return_exceptions=True)
+        await asyncio.gather(*running, *self._jobs, *self._keeper.end(), return_exceptions=True)
         await self._bus.aclose()
 
     # One turn
@@ -365,47 +364,6 @@ class Runner:
             changed=lambda: self._announcer.summary(job.conversation_id),
         )
         await prepare_in_background(job.conversation_id, means)
-
-    # What is done all the time
-
-    async def _repeat(self, work: Any) -> None:
-        while True:
-            try:
-                await work()
-            except Exception:
-                logger.exception("%s failed; trying again.", work.__name__)
-                await asyncio.sleep(RETRY_INTERVAL)
-
-    async def _checkpoint(self) -> None:
-        await asyncio.sleep(CHECKPOINT_INTERVAL)
-        streams = list(self._streams.values())
-        if not streams:
-            return
-        grown = [one for stream in streams if (one := stream.checkpoint()) is not None]
-        if grown:
-            await progress.acheckpoint(grown)
-        for turn in await progress.astops_requested([stream.job.turn for stream in streams]):
-            self.stop(turn)
-
-    async def _renew(self) -> None:
-        await asyncio.sleep(RENEWAL_INTERVAL)
-        held = list(self._streams)
-        if not held:
-            return
-        for turn in await progress.arenew(self.holder, held):
-            stream = self._streams.get(turn)
-            if stream is not None:
-                stream.lost = True
-                stream.cancel()
-
-    async def _sweep(self) -> None:
-        swept = await progress.asweep(self._count)
-        for ended in swept:
-            await self._announcer.ended(ended)
-        if swept or not self._looked_for_stranded:
-            await self.send_stranded()
-            self._looked_for_stranded = True
-        await asyncio.sleep(SWEEP_INTERVAL)
 
     def _count(self, text: str) -> int:
         return message_tokens(self._machinery.counter, text) if text.strip() else 0

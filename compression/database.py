@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ParamSpec, TypeVar
@@ -54,7 +55,9 @@ def _unit(function: Callable[[], R]) -> R:
         _release_connections()
 
 
-def across(function: Callable[P, R], *, background: bool = False) -> Callable[P, Coroutine[Any, Any, R]]:
+def across(
+    function: Callable[P, R], *, background: bool = False
+) -> Callable[P, Coroutine[Any, Any, R]]:
     """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
 
     ``background`` units (checkpoints, sweeps) run in a thread apart, so that they never wait for,
@@ -77,7 +80,14 @@ def close_pools() -> None:
     for pool in (_pool, _background_pool):
         if pool.cache_info().currsize:
             executor = pool()
+            # Each thread of the pool waits for the others, so that each closes its own.
+            together = threading.Barrier(executor._max_workers)
             for _ in range(executor._max_workers):
-                executor.submit(connections.close_all)
+                executor.submit(_close_own, together)
             executor.shutdown(wait=True)
             pool.cache_clear()
+
+
+def _close_own(together: threading.Barrier) -> None:
+    connections.close_all()
+    together.wait()

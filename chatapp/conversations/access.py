@@ -81,6 +81,23 @@ def create(
     return str(row.code)
 
 
+def begun_with(user_id: int, client_msg_id: uuid.UUID) -> str | None:
+    """The code of the person's conversation whose first message has this id, if there is one."""
+    code = (
+        Conversation.objects.filter(
+            owner_id=user_id, messages__client_msg_id=client_msg_id, messages__seq=1
+        )
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
+
+
+def discard_empty(user_id: int, code: str) -> None:
+    """Remove a conversation in which nothing was ever said: its first message was refused."""
+    Conversation.objects.filter(pk=owned(user_id, code).pk, messages__isnull=True).delete()
+
+
 def newest(user_id: int) -> str | None:
     """The code of the conversation that changed last; None when there is none."""
     code = (
@@ -169,10 +186,12 @@ def save_draft(user_id: int, code: str, text: str) -> None:
 aowned = across(owned)
 amay_follow = across(may_follow)
 acreate = across(create)
+abegun_with = across(begun_with)
+adiscard_empty = across(discard_empty)
 anewest = across(newest)
 alinks = across(links)
 achange = across(change)
 aset_automatic_title = across(set_automatic_title)
 aset_flag = across(set_flag)
-aproject = across(project_id)
+aproject_id = across(project_id)
 asave_draft = across(save_draft)

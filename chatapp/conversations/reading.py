@@ -390,6 +390,6 @@ def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
 
 
 abasis = across(basis)
-aframe = across(owned_frame)
+aowned_frame = across(owned_frame)
 aglance = across(glance)
 aturn = across(turn)

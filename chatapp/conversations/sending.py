@@ -74,6 +74,30 @@ def _allocate(row: Conversation, count: int) -> int:
     return first
 
 
+def _ask(
+    row: Conversation,
+    turn: Turn,
+    seq: int,
+    text: str,
+    client_msg_id: uuid.UUID | None,
+    tokens: int,
+) -> Message:
+    """Store the user's message that the turn answers."""
+    question = Message.objects.create(
+        conversation=row,
+        seq=seq,
+        turn=turn,
+        role=MessageRole.USER,
+        text=text,
+        client_msg_id=client_msg_id,
+        token_count=tokens,
+        event_no=row.event_no,
+        created_at=timezone.now(),
+    )
+    Turn.objects.filter(pk=turn.pk).update(user_message=question)
+    return question
+
+
 def _begin(
     row: Conversation,
     *,
@@ -95,21 +119,9 @@ def _begin(
         lease_expires_at=Now() + LEASE,
         event_no=row.event_no,
     )
-    now = timezone.now()
     stored = []
     if question is None:
-        question = Message.objects.create(
-            conversation=row,
-            seq=first,
-            turn=turn,
-            role=MessageRole.USER,
-            text=text or "",
-            client_msg_id=client_msg_id,
-            token_count=tokens,
-            event_no=row.event_no,
-            created_at=now,
-        )
-        Turn.objects.filter(pk=turn.pk).update(user_message=question)
+        question = _ask(row, turn, first, text or "", client_msg_id, tokens)
         stored.append(question)
     else:
         # The question belongs to the turn that answers it now: an open turn is never compressed.
@@ -123,7 +135,7 @@ def _begin(
         role=MessageRole.ASSISTANT,
         status=MessageStatus.STREAMING,
         event_no=row.event_no,
-        created_at=now,
+        created_at=timezone.now(),
     )
     stored.append(reply)
     return Accepted(

@@ -35,7 +35,7 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     if "compression_off" in fields:
         changes["compression_off"] = fields["compression_off"] in {"true", "on", "1"}
     if "project" in fields:
-        changes["project_id"] = await access.aproject(user_id(request), forms.project(fields))
+        changes["project_id"] = await access.aproject_id(user_id(request), forms.project(fields))
     if changes:
         await commands.change(user_id(request), code, changes)
     result = {name: value for name, value in changes.items() if name != "title_source"}

@@ -27,7 +27,7 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 async def _database_answers() -> bool:
     try:
-        await _ask_database()
+        await _aselect()
     except Exception:
         logger.exception("The database does not answer.")
         return False
@@ -39,4 +39,4 @@ def _select() -> None:
         cursor.execute("SELECT 1")
 
 
-_ask_database = across(_select)
+_aselect = across(_select)

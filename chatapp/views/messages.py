@@ -33,12 +33,11 @@ async def create(request: HttpRequest) -> HttpResponseBase:
         "system_prompt": forms.system_prompt(fields),
         "project": forms.project(fields),
     }
-    message = None
     if fields.get("text"):
-        message = (forms.message_text(fields), forms.client_msg_id(fields))
-    code = await access.acreate(user_id(request), **values)
-    if message is not None:
-        await commands.send(user_id(request), code, *message)
+        text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
+        code = await commands.begin(user_id(request), text, client_msg_id, values)
+    else:
+        code = await access.acreate(user_id(request), **values)
     return _moved(request, code)
 
 

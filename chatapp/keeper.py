@@ -1,0 +1,100 @@
+"""What a process does all the time for its turns: checkpoint, renew leases, sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from chatapp.announcing import Announcer
+from chatapp.conversations import progress
+from chatapp.streams import LiveStream
+
+logger = logging.getLogger(__name__)
+
+# Seconds. A text is stored at least once a second, a lease of 30 s renewed every 10.
+CHECKPOINT_INTERVAL = 0.9
+RENEWAL_INTERVAL = 10.0
+SWEEP_INTERVAL = 5.0
+# Before work that failed is tried again: a database that is away is not asked in a tight loop.
+RETRY_INTERVAL = 1.0
+
+
+class Keeper:
+    """Keeps the turns of this process, and ends those of processes that died.
+
+    ``streams`` are the runner's, looked at anew each time; ``stop`` ends one of them;
+    ``send_stranded`` sends what waits in conversations whose turn ended with its process;
+    ``count`` gives the ruler tokens of a text.
+    """
+
+    def __init__(
+        self,
+        *,
+        holder: str,
+        streams: Mapping[int, LiveStream],
+        announcer: Announcer,
+        stop: Callable[[int], None],
+        send_stranded: Callable[[], Awaitable[None]],
+        count: Callable[[str], int],
+    ) -> None:
+        self._holder = holder
+        self._streams = streams
+        self._announcer = announcer
+        self._stop = stop
+        self._send_stranded = send_stranded
+        self._count = count
+        self._looked_for_stranded = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Do it from now on, unless that has begun."""
+        if not self._tasks:
+            works = (self._checkpoint, self._renew, self._sweep)
+            self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
+
+    def end(self) -> list[asyncio.Task[None]]:
+        """Do it no longer; the tasks that are about to end."""
+        for task in self._tasks:
+            task.cancel()
+        return self._tasks
+
+    async def _checkpoint(self) -> None:
+        await asyncio.sleep(CHECKPOINT_INTERVAL)
+        streams = list(self._streams.values())
+        if not streams:
+            return
+        grown = [one for stream in streams if (one := stream.checkpoint()) is not None]
+        if grown:
+            await progress.acheckpoint(grown)
+        for turn in await progress.astops_requested([stream.job.turn for stream in streams]):
+            self._stop(turn)
+
+    async def _renew(self) -> None:
+        await asyncio.sleep(RENEWAL_INTERVAL)
+        held = list(self._streams)
+        if not held:
+            return
+        for turn in await progress.arenew(self._holder, held):
+            stream = self._streams.get(turn)
+            if stream is not None:
+                stream.lost = True
+                stream.cancel()
+
+    async def _sweep(self) -> None:
+        swept = await progress.asweep(self._count)
+        for ended in swept:
+            await self._announcer.ended(ended)
+        if swept or not self._looked_for_stranded:
+            await self._send_stranded()
+            self._looked_for_stranded = True
+        await asyncio.sleep(SWEEP_INTERVAL)
+
+
+async def _repeat(work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await work()
+        except Exception:
+            logger.exception("Keeping the turns failed; trying again.")
+            await asyncio.sleep(RETRY_INTERVAL)
