@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from chatapp.conversations import masks, reading
+from chatapp.models import Conversation, Message
+from tests.chatapp.talking import context_view, exchange, new, row_of
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def code(alice: User) -> str:
+    made = new(alice)
+    exchange(alice, made)
+    row = row_of(made)
+    for seq in (3, 4):
+        Message.objects.create(
+            conversation=row,
+            seq=seq,
+            role="tool",
+            text="a long result",
+            tool_call_id=f"call_{seq}",
+            tool_name="shell",
+            token_count=50,
+            created_at=timezone.now(),
+        )
+    Conversation.objects.update(next_seq=5)
+    return made
+
+
+def stored(seq: int) -> Any:
+    return Message.objects.get(seq=seq)
+
+
+def test_it_works(code: str, alice: User) -> None:
+    before = row_of(code).event_no
+    masks.mask(row_of(code).pk, [3])
+    assert row_of(code).event_no == before + 1 == stored(3).event_no
+    assert stored(3).masked_at is not None
+    assert stored(4).masked_at is None
+    shown = reading.page(alice.pk, code, context_view).messages
+    assert [(one.seq, one.masked, one.text) for one in shown[2:]] == [
+        (3, True, "a long result"),
+        (4, False, "a long result"),
+    ]
+
+
+def test_what_is_masked_is_not_masked_twice(code: str) -> None:
+    masks.mask(row_of(code).pk, [3])
+    first = stored(3)
+    masks.mask(row_of(code).pk, [3, 4])
+    assert (stored(3).masked_at, stored(3).event_no) == (first.masked_at, first.event_no)
+    assert stored(4).masked_at is not None
+
+
+def test_only_results_of_this_conversation_are_masked(code: str, bob: User) -> None:
+    theirs = new(bob)
+    exchange(bob, theirs)
+    masks.mask(row_of(theirs).pk, [1, 2, 3, 4])
+    masks.mask(row_of(code).pk, [1, 2])
+    assert not Message.objects.exclude(masked_at=None).exists()

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from chatapp.conversations import progress, reading, sending
+from chatapp.conversations.transcript import StoredTranscript
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, Message, Summary, TurnStatus
+from tests.chatapp.talking import (
+    HOLDER,
+    at_once,
+    begin,
+    context_view,
+    end,
+    exchange,
+    long_conversation,
+    new,
+    row_of,
+)
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+def queries(work: Callable[[], Any]) -> list[str]:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        work()
+    return [one["sql"] for one in captured.captured_queries]
+
+
+def test_it_works(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code, "one", "first")
+    begin(alice, code, "two")
+    page = reading.page(alice.pk, code, context_view)
+    assert [(one.seq, one.role, one.text) for one in page.messages] == [
+        (1, "user", "one"),
+        (2, "assistant", "first"),
+        (3, "user", "two"),
+        (4, "assistant", ""),
+    ]
+    assert page.turn is not None
+    assert (page.turn.message_seq, page.turn.reply_seq) == (3, 4)
+    assert not page.has_older
+    assert page.context.tail == 5 + 7 + 5
+
+
+def test_a_page_shows_the_newest_and_pages_back_without_gaps(alice: User) -> None:
+    code = long_conversation(alice, 200)
+    page = reading.page(alice.pk, code, context_view)
+    seen = [one.seq for one in page.messages]
+    while page.has_older:
+        page = reading.page(alice.pk, code, context_view, before=seen[0])
+        seen = [one.seq for one in page.messages] + seen
+    assert seen == list(range(1, 201))
+
+
+def test_reading_costs_the_same_number_of_queries_at_any_length(alice: User) -> None:
+    counts = []
+    for length in (30, 3000):
+        code = long_conversation(alice, length)
+        begin(alice, code, "now")
+        pk = row_of(code).pk
+        works: list[Callable[[], Any]] = [
+            partial(reading.page, alice.pk, code, context_view),
+            partial(reading.page, alice.pk, code, context_view, before=20),
+            partial(reading.changes, pk, 0, context_view),
+            partial(reading.changes, pk, 1, context_view),
+            partial(reading.basis, pk),
+            partial(reading.owned_frame, alice.pk, code),
+            partial(reading.overview, pk, context_view),
+            partial(reading.glance, pk),
+        ]
+        counts.append([len(queries(work)) for work in works])
+    assert counts[0] == counts[1]
+    assert counts[0][-1] <= 2, "a glance is taken by every viewer every few seconds"
+
+
+def test_a_page_reads_no_more_messages_than_it_shows(alice: User) -> None:
+    code = long_conversation(alice, 3000)
+    page = reading.page(alice.pk, code, context_view)
+    assert len(page.messages) == reading.FIRST_MESSAGES
+    assert len(reading.page(alice.pk, code, context_view, before=2000).messages) == (
+        reading.OLDER_MESSAGES
+    )
+    changed = reading.changes(row_of(code).pk, 0, context_view)
+    assert changed.messages == page.messages
+
+
+def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) -> None:
+    """State before and what changed are the state now, wherever the viewer was cut off.
+
+    Breaks when: a stored change of a message or a turn is not stamped with its ``event_no``.
+    """
+    code = new(alice)
+    pk = row_of(code).pk
+    views = [(0, reading.changes(pk, 0, context_view))]
+
+    def note() -> None:
+        views.append((row_of(code).event_no, reading.changes(pk, 0, context_view)))
+
+    first = begin(alice, code, "one")
+    note()
+    end(first, "first", TurnStatus.FAILED, error={"code": "llm_cut"})
+    note()
+    exchange(alice, code, "two")
+    note()
+    again = sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    note()
+    end(again, "better")
+    note()
+    edited = sending.edit(alice.pk, code, 1, text="uno", tokens=1, model="m", holder=HOLDER)
+    note()
+    end(edited, "eins")
+    now = reading.page(alice.pk, code, context_view)
+    for number, view in views:
+        changed = reading.changes(pk, number, context_view)
+        shown = {one.seq: one for one in view.messages}
+        shown |= {one.seq: one for one in changed.messages}
+        assert [shown[seq] for seq in sorted(shown)] == now.messages, number
+        assert changed.turn == now.turn
+        assert changed.context == now.context
+
+
+def test_what_the_next_request_is_made_of(alice: User) -> None:
+    code = new(alice)
+    for text in ("one", "two", "three"):
+        exchange(alice, code, text)
+    Message.objects.filter(seq=1).update(pinned_at="2026-01-01T00:00Z")
+    sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    Conversation.objects.update(compressed_through=2, compressed_context="They met.")
+    basis = reading.basis(row_of(code).pk)
+    assert [one.seq for one in basis.tail] == [3, 4, 5, 7]
+    assert [one.seq for one in basis.pinned] == [1]
+    assert (basis.summary, basis.boundary) == ("They met.", 2)
+    assert [one.turn_open for one in basis.tail] == [False, False, True, True]
+    assert basis.mark.startswith("=== ")
+    assert reading.basis(row_of(code).pk).mark == basis.mark
+
+
+def test_the_fence_changes_with_the_version_and_the_conversation(alice: User) -> None:
+    codes = new(alice), new(alice)
+    marks = {reading.basis(row_of(code).pk).mark for code in codes}
+    Conversation.objects.update(compression_version=1)
+    marks |= {reading.basis(row_of(code).pk).mark for code in codes}
+    assert len(marks) == 4
+
+
+def test_i9_summary_and_boundary_come_from_one_commit(alice: User) -> None:
+    """One thread moves both, others read: text and boundary always belong together.
+
+    Breaks when: ``basis`` reads the row of the conversation twice, or the tail before it.
+    """
+    code = new(alice)
+    for number in range(10):
+        exchange(alice, code, f"text {number}")
+    pk = row_of(code).pk
+
+    def write() -> int:
+        for through in range(1, 20):
+            with transaction.atomic():
+                Conversation.objects.filter(pk=pk).update(
+                    compressed_through=through, compressed_context=f"through {through}"
+                )
+        return 0
+
+    def read() -> int:
+        wrong = 0
+        for _ in range(20):
+            basis = reading.basis(pk)
+            if basis.boundary:
+                wrong += basis.summary != f"through {basis.boundary}"
+            wrong += [one.seq for one in basis.tail] != list(range(basis.boundary + 1, 21))
+        return wrong
+
+    assert at_once(write, read, read) == [0, 0, 0]
+
+
+def test_i14_superseded_text_is_in_no_request_and_no_summary(alice: User) -> None:
+    """Breaks when: ``live`` does not leave superseded messages out, pinned ones included."""
+    code = new(alice)
+    exchange(alice, code, "old words")
+    Message.objects.update(pinned_at="2026-01-01T00:00Z")
+    edited = sending.edit(alice.pk, code, 1, text="new", tokens=1, model="m", holder=HOLDER)
+    end(edited)
+    exchange(alice, code, "two")
+    pk = row_of(code).pk
+    transcript = StoredTranscript()
+    assert [one.seq for one in transcript.items(pk, after_seq=0)] == [3, 4, 5, 6]
+    Conversation.objects.update(compressed_through=4)
+    basis = reading.basis(pk)
+    assert basis.pinned == ()
+    assert "old words" not in str(basis)
+
+
+def test_compression_sees_no_reply_that_has_not_begun(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code)
+    begun = begin(alice, code, "two")
+    items = StoredTranscript().items(row_of(code).pk, after_seq=0, through_seq=4)
+    assert [(one.seq, one.open) for one in items] == [(1, False), (2, False), (3, True)]
+    progress.checkpoint(
+        [progress.Checkpoint(message_id=begun.reply_id, text="so far", reasoning="")]
+    )
+    items = StoredTranscript().items(row_of(code).pk, after_seq=2)
+    assert [(one.seq, one.open) for one in items] == [(3, True), (4, True)]
+
+
+def test_the_summary_in_force_is_shown_with_its_figures(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code)
+    exchange(alice, code)
+    row = row_of(code)
+    Summary.objects.create(
+        conversation=row,
+        version=1,
+        status="active",
+        trigger="manual",
+        text="They met.",
+        through_seq=2,
+        message_count=2,
+        source_tokens=12,
+        summary_tokens=3,
+    )
+    Conversation.objects.update(
+        compression_version=1,
+        compressed_through=2,
+        compressed_context="They met.",
+        truncated_through=3,
+    )
+    view = reading.page(alice.pk, code, context_view).compression
+    assert (view.version, view.boundary, view.summary) == (1, 2, "They met.")
+    assert (view.message_count, view.tokens_before, view.tokens_after) == (2, 12, 3)
+    assert (view.can_undo, view.can_redo, view.running) == (True, False, False)
+    assert (view.truncated_through, view.truncated_count) == (3, 1)
+
+
+def test_one_turn_with_its_manifest(alice: User, bob: User) -> None:
+    code = new(alice)
+    accepted = begin(alice, code)
+    end(accepted, manifest={"boundary": 0})
+    found = reading.turn(alice.pk, code, accepted.turn)
+    assert (found["status"], found["manifest"]) == ("complete", {"boundary": 0})
+    theirs = new(bob)
+    with pytest.raises(NotFound):
+        reading.turn(bob.pk, theirs, accepted.turn)
+
+
+def test_a_glance_tells_whether_a_turn_is_open(alice: User) -> None:
+    code = new(alice)
+    pk = row_of(code).pk
+    assert reading.glance(pk) == (0, False, False)
+    accepted = begin(alice, code)
+    assert reading.glance(pk) == (1, False, True)
+    end(accepted)
+    assert reading.glance(pk) == (2, False, False)
+    Conversation.objects.update(deleted_at="2026-01-01T00:00Z")
+    assert reading.glance(pk) is None
