@@ -1,0 +1,305 @@
+"""Commands on messages and turns, as a program, htmx and a plain form call them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import AsyncClient
+
+from chatapp.models import Conversation, Message, Turn
+from tests.fake_scripts import Finish, Script, Text, Wait
+from tests.fake_upstream import FakeUpstream
+from tests.inprocess import HTMX, JSON, new_conversation, send, settle
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ERROR_FIELDS = {"code", "message", "retryable", "retry_after", "fields", "partial_kept"}
+
+
+def held(gate: asyncio.Event) -> Script:
+    """A reply that begins, and goes on when the test opens the gate."""
+    return Script(steps=(Text("I begin"), Wait(gate), Text(" and I end."), Finish("stop")))
+
+
+def form(text: str = "Hello", **more: Any) -> dict[str, Any]:
+    return {"text": text, "client_msg_id": str(uuid4()), **more}
+
+
+def error_of(answer: Any) -> dict[str, Any]:
+    body = answer.json()
+    assert set(body) == {"error"}
+    assert set(body["error"]) == ERROR_FIELDS
+    return dict(body["error"])
+
+
+async def test_a_message_is_accepted_with_its_numbers(client: AsyncClient, code: str) -> None:
+    answer = await client.post(f"/c/{code}/messages/", form(), headers=JSON)
+    assert answer.status_code == 202
+    turn = await Turn.objects.aget()
+    assert answer.json() == {"turn": turn.pk, "message_seq": 1, "reply_seq": 2}
+    await settle()
+    told = (await client.get(f"/c/{code}/turns/{turn.pk}/", headers=JSON)).json()
+    assert told["status"] == "complete"
+    assert told["error"] is None
+    assert told["usage"]["prompt_tokens"] > 0
+    assert told["manifest"]["tokens"]
+
+
+async def test_a_message_as_json(client: AsyncClient, code: str) -> None:
+    answer = await client.post(
+        f"/c/{code}/messages/", form("Grüße 🙂"), headers=JSON, content_type="application/json"
+    )
+    assert answer.status_code == 202
+    assert (await Message.objects.aget(seq=1)).text == "Grüße 🙂"
+
+
+async def test_a_message_from_htmx_and_from_a_plain_form(client: AsyncClient, code: str) -> None:
+    fragment = await client.post(f"/c/{code}/messages/", form(), headers=HTMX)
+    assert fragment.status_code == 202
+    assert fragment["Content-Type"].startswith("text/html")
+    assert b"<html" not in fragment.content
+    await settle()
+    plain = await client.post(f"/c/{code}/messages/", form())
+    assert (plain.status_code, plain["Location"]) == (302, f"/c/{code}/")
+    assert await Message.objects.filter(role="user").acount() == 2
+
+
+async def test_i2_a_repeated_send_starts_nothing(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """I2, D02: the acknowledgement was lost and the client sends again, even after a regeneration.
+
+    Breaks when: ``accept`` does not ask ``_repeated``, or ``_repeated`` takes the message's latest
+    turn.
+    """
+    message = form()
+    first = await client.post(f"/c/{code}/messages/", message, headers=JSON)
+    again = await client.post(f"/c/{code}/messages/", message, headers=JSON)
+    assert (again.status_code, again.json()) == (202, first.json())
+    await settle()
+    await client.post(f"/c/{code}/regenerate/", headers=JSON)
+    await settle()
+    late = await client.post(f"/c/{code}/messages/", message, headers=JSON)
+    assert late.json() == first.json()
+    await settle()
+    assert len(upstream.chats) == 2
+    assert await Message.objects.filter(role="user").acount() == 1
+
+
+async def test_while_a_reply_is_written_a_message_waits(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    gate = asyncio.Event()
+    upstream.enqueue(held(gate))
+    await send(client, code)
+    waiting = form("What waits")
+    for _ in range(2):  # the second is a repetition
+        queued = await client.post(f"/c/{code}/messages/", waiting, headers=JSON)
+        assert (queued.status_code, queued.json()) == (202, {"queued": True})
+    another = await client.post(f"/c/{code}/messages/", form("One more"), headers=JSON)
+    assert another.status_code == 409
+    assert error_of(another)["code"] == "turn_open"
+    page = (await client.get(f"/c/{code}/", headers=JSON)).json()
+    assert page["conversation"]["queued"] is True
+    assert page["conversation"]["draft"] == "What waits"
+
+    edited = await client.post(
+        f"/c/{code}/queue/", {"action": "edit", "text": "It waits better"}, headers=JSON
+    )
+    assert edited.status_code == 200
+    gate.set()
+    await settle()
+    await settle()
+    texts = [one.text async for one in Message.objects.filter(role="user").order_by("seq")]
+    assert texts == ["Hello", "It waits better"]
+
+
+async def test_what_waits_can_be_removed_and_is_a_draft_again(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    gate = asyncio.Event()
+    upstream.enqueue(held(gate))
+    await send(client, code)
+    await client.post(f"/c/{code}/messages/", form("Not yet"), headers=JSON)
+    removed = await client.post(f"/c/{code}/queue/", {"action": "remove"}, headers=JSON)
+    assert removed.status_code == 200
+    row = await Conversation.objects.aget()
+    assert (row.draft, row.send_when_done) == ("Not yet", False)
+    for action in ({"action": "remove"}, {"action": "edit", "text": "too late"}):
+        late = await client.post(f"/c/{code}/queue/", action, headers=JSON)
+        assert late.status_code == 409
+        assert error_of(late)["code"] == "nothing_queued"
+    wrong = await client.post(f"/c/{code}/queue/", {"action": "explode"}, headers=JSON)
+    assert wrong.status_code == 422
+    assert "action" in error_of(wrong)["fields"]
+    gate.set()
+
+
+async def test_send_now_stops_the_reply_and_sends(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    upstream.enqueue(held(asyncio.Event()))
+    first = await send(client, code)
+    await client.post(f"/c/{code}/messages/", form("Sooner"), headers=JSON)
+    answer = await client.post(f"/c/{code}/queue/", {"action": "send_now"}, headers=JSON)
+    assert answer.status_code == 200
+    await settle()
+    await settle()
+    stopped = await Turn.objects.aget(pk=first["turn"])
+    assert stopped.status == "stopped"
+    assert await Message.objects.filter(role="user", text="Sooner").aexists()
+
+
+async def test_stop_ends_the_turn_once(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    upstream.enqueue(held(asyncio.Event()))
+    begun = await send(client, code)
+    await upstream.came(1)
+    stopped = await client.post(f"/c/{code}/stop/", headers=JSON)
+    assert stopped.status_code == 202
+    await settle()
+    assert (await Turn.objects.aget(pk=begun["turn"])).status == "stopped"
+    again = await client.post(f"/c/{code}/stop/", headers=JSON)
+    assert again.status_code == 409
+    assert error_of(again)["code"] == "nothing_to_stop"
+
+
+async def test_regenerate_edit_and_continue(client: AsyncClient, code: str) -> None:
+    await send(client, code)
+    await settle()
+    regenerated = await client.post(f"/c/{code}/regenerate/", {"seq": 2}, headers=JSON)
+    assert regenerated.status_code == 202
+    assert regenerated.json()["message_seq"] == 1
+    assert regenerated.json()["reply_seq"] == 3
+    await settle()
+    edited = await client.post(f"/c/{code}/messages/1/edit/", {"text": "Hi"}, headers=JSON)
+    assert edited.status_code == 202
+    assert edited.json()["message_seq"] == 4
+    await settle()
+    continued = await client.post(f"/c/{code}/continue/", headers=JSON)
+    assert continued.status_code == 202
+    assert continued.json()["message_seq"] == 6
+    await settle()
+    page = (await client.get(f"/c/{code}/", headers=JSON)).json()
+    live = [one["seq"] for one in page["messages"] if not one["superseded"]]
+    assert live == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("seq", ["2", "9", "0", str(2**63 - 1), str(2**63), str(2**70)])
+async def test_a03_only_a_live_user_message_of_this_conversation_is_edited(
+    client: AsyncClient, code: str, seq: str
+) -> None:
+    """A03, A11: whatever number is tried.
+
+    Breaks when: ``sending.edit`` takes the message without its conversation or role.
+    """
+    other = await new_conversation(client)
+    await send(client, other)
+    await settle()
+    answer = await client.post(f"/c/{code}/messages/{seq}/edit/", {"text": "x"}, headers=JSON)
+    assert answer.status_code == 404
+    assert not await Message.objects.filter(conversation__code=code).aexists()
+
+
+async def test_too_large_is_refused_with_figures_before_anything_is_stored(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    giant = form("word " * 20_000)
+    await client.post(f"/c/{code}/draft/", {"text": "a draft"}, headers=JSON)
+    answer = await client.post(f"/c/{code}/messages/", giant, headers=JSON)
+    assert answer.status_code == 413
+    error = error_of(answer)
+    assert error["code"] == "too_large"
+    figures = error["fields"]
+    assert set(figures) == {
+        "window",
+        "budget",
+        "reserve",
+        "fixed",
+        "constraints",
+        "message",
+        "over",
+    }
+    assert figures["window"] == 8192
+    assert figures["budget"] == figures["window"] - figures["reserve"]
+    assert figures["over"] == (
+        figures["fixed"] + figures["constraints"] + figures["message"] - figures["budget"]
+    )
+    assert not await Message.objects.aexists()
+    assert (await Conversation.objects.aget()).draft == "a draft"
+    fragment = await client.post(f"/c/{code}/messages/", giant, headers=HTMX)
+    assert fragment.status_code == 413
+    assert b"too_large" in fragment.content
+    page = await client.post(f"/c/{code}/messages/", giant)
+    assert page.status_code == 413
+    assert b"Nothing was sent" in page.content
+    assert upstream.chats == []
+
+
+async def test_a_new_conversation_whose_first_message_is_too_large_is_not_made(
+    client: AsyncClient,
+) -> None:
+    answer = await client.post("/c/", form("word " * 20_000), headers=JSON)
+    assert answer.status_code == 413
+    assert not await Conversation.objects.aexists()
+
+
+async def test_a_new_conversation_can_begin_with_its_message(client: AsyncClient) -> None:
+    first = form("First")
+    answers = [await client.post("/c/", first, headers=HTMX) for _ in range(2)]
+    row = await Conversation.objects.aget()
+    for answer in answers:  # the second is a repetition
+        assert answer.status_code == 200
+        assert answer["HX-Redirect"] == f"/c/{row.code}/"
+    assert await Message.objects.filter(text="First").aexists()
+    plain = await client.post("/c/", {"title": "Plain"})
+    assert plain.status_code == 302
+
+
+async def test_a_sender_who_has_not_seen_the_last_message_is_told(
+    client: AsyncClient, code: str
+) -> None:
+    await send(client, code)
+    await settle()
+    answer = await client.post(f"/c/{code}/messages/", form(last_seen_seq=1), headers=JSON)
+    assert answer.status_code == 409
+    assert error_of(answer)["fields"] == {"last_seq": 2}
+
+
+async def test_a10_nothing_else_in_a_form_is_believed(client: AsyncClient, code: str) -> None:
+    """A10: role, owner, seq, boundary and status are the server's.
+
+    Breaks when: a view hands the form's fields on as they are.
+    """
+    forged = form(role="system", user_id=99, owner=99, seq=77, status="x", compressed_through=5)
+    answer = await client.post(f"/c/{code}/messages/", forged, headers=JSON)
+    assert answer.json()["message_seq"] == 1
+    settings = {"owner": 99, "compressed_through": 9, "event_no": 1000, "next_seq": 50}
+    await client.post(f"/c/{code}/settings/", {"title": "Mine", **settings}, headers=JSON)
+    row = await Conversation.objects.select_related("owner").aget()
+    assert (row.owner.username, row.compressed_through, row.title) == ("alice", 0, "Mine")
+    assert (row.next_seq, row.event_no < 1000) == (3, True)
+    assert (await Message.objects.aget(seq=1)).role == "user"
+
+
+async def test_pin_branch_and_continue_in_new(client: AsyncClient, code: str) -> None:
+    await send(client, code)
+    await settle()
+    for command, pinned in (("pin", True), ("unpin", False)):
+        answer = await client.post(f"/c/{code}/messages/1/{command}/", headers=JSON)
+        assert answer.status_code == 200
+        page = (await client.get(f"/c/{code}/", headers=JSON)).json()
+        assert page["messages"][0]["pinned"] is pinned
+    missing = await client.post(f"/c/{code}/messages/99/pin/", headers=JSON)
+    assert missing.status_code == 404
+    for path, fields in (("branch/", {"seq": 2}), ("continue-in-new/", {})):
+        made = await client.post(f"/c/{code}/{path}", fields, headers=JSON)
+        assert made.status_code == 201
+        assert made.json()["code"] != code
+        assert (await client.get(f"/c/{made.json()['code']}/", headers=JSON)).status_code == 200
+    unnumbered = await client.post(f"/c/{code}/branch/", {"seq": "two"}, headers=JSON)
+    assert unnumbered.status_code == 422

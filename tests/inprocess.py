@@ -1,0 +1,71 @@
+"""The product in the test's own process and event loop: its real objects, made anew."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+
+from chatapp import wiring
+from compression import signals
+
+JSON = {"Accept": "application/json"}
+HTMX = {"HX-Request": "true"}
+
+
+def _forget() -> None:
+    for made in (wiring.machinery, wiring.bus, wiring.announcer, wiring.runner):
+        made.cache_clear()
+    for signal in (
+        signals.compression_started,
+        signals.compression_progress,
+        signals.compression_completed,
+    ):
+        signal.receivers.clear()
+        signal.sender_receivers_cache.clear()
+
+
+@asynccontextmanager
+async def fresh_product() -> AsyncIterator[None]:
+    """What :mod:`chatapp.wiring` builds belongs to this event loop, and ends with the block."""
+    _forget()
+    try:
+        yield
+    finally:
+        await wiring.shutdown()
+        _forget()
+
+
+async def signed_in(user: User, **options: Any) -> AsyncClient:
+    """A browser of this person."""
+    client = AsyncClient(**options)
+    await client.aforce_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client
+
+
+async def new_conversation(client: AsyncClient, **fields: str) -> str:
+    """A conversation of the client's person; its code."""
+    answer = await client.post("/c/", fields, headers=JSON)
+    return str(answer.json()["code"])
+
+
+async def send(client: AsyncClient, code: str, text: str = "Hello") -> dict[str, Any]:
+    """Send a message; the answer's JSON."""
+    fields = {"text": text, "client_msg_id": str(uuid4())}
+    answer = await client.post(f"/c/{code}/messages/", fields, headers=JSON)
+    assert answer.status_code == 202, answer.content
+    return dict(answer.json())
+
+
+async def settle(turn: int | None = None) -> None:
+    """Wait until no turn, or not this one, runs in this process, and what follows them is done."""
+    runner = wiring.runner()
+    for stream in list(runner._streams.values()):
+        if stream.task is not None and turn in {None, stream.job.turn}:
+            await stream.task
+    while runner._jobs:
+        await next(iter(runner._jobs))
