@@ -74,6 +74,18 @@ def _allocate(row: Conversation, count: int) -> int:
     return first
 
 
+def _open(row: Conversation, question: Message | None, model: str, holder: str) -> Turn:
+    """Store the turn, leased to the process that will run it."""
+    return Turn.objects.create(
+        conversation=row,
+        user_message=question,
+        model=model,
+        lease_token=holder,
+        lease_expires_at=Now() + LEASE,
+        event_no=row.event_no,
+    )
+
+
 def _ask(
     row: Conversation,
     turn: Turn,
@@ -111,14 +123,7 @@ def _begin(
 ) -> Accepted:
     """Store the user's message (unless ``question`` is one already), the turn, the empty reply."""
     first = _allocate(row, 1 if question else 2)
-    turn = Turn.objects.create(
-        conversation=row,
-        user_message=question,
-        model=model,
-        lease_token=holder,
-        lease_expires_at=Now() + LEASE,
-        event_no=row.event_no,
-    )
+    turn = _open(row, question, model, holder)
     stored = []
     if question is None:
         question = _ask(row, turn, first, text or "", client_msg_id, tokens)
