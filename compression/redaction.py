@@ -21,7 +21,8 @@ _PARTS = (
     re.compile(r"(\b(?:bearer|basic|token)[ \t]+)([A-Za-z0-9._~+/=-]{12,2000})", re.IGNORECASE),
     # scheme://user:password@host
     re.compile(
-        r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)([^\s/@]{1,200})(?=@)", re.IGNORECASE
+        r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)((?!\[red)[^\s/@]{1,200})(?=@)",
+        re.IGNORECASE,
     ),
     # A name that says secret, and a value.
     re.compile(

@@ -1,0 +1,207 @@
+"""Which drafts and which entries are believed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from compression.audit import (
+    audit,
+    check_draft,
+    check_entries,
+    check_summary,
+    redact,
+    redact_delta,
+    salient,
+)
+from compression.exceptions import DraftRejected
+from compression.ledger import Addition, Delta, Supersession
+from compression.types import Completion, Entry, Item, Ledger, Section
+
+ITEMS = [
+    Item(
+        seq=1, role="user", tokens=9,
+        text="Please don’t use  tabs, ever. Put get_user into src/app.py, port 8080, three times.",
+    ),
+    Item(seq=2, role="assistant", tokens=9, text="You must pay now. See https://example.org/a?b=1."),
+    Item(seq=3, role="user", tokens=9, text="Never push to main. I do not like answers in French."),
+]  # fmt: skip
+
+
+def entry(text: str, *sources: int, section: Section = Section.CONTEXT) -> Addition:
+    return Addition(section=section, text=text, sources=sources)
+
+
+def rule(text: str, *sources: int) -> Addition:
+    return entry(text, *sources, section=Section.CONSTRAINTS)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Completion(text="", finish_reason="stop"),
+        Completion(text=" \n\t", finish_reason="stop"),
+        Completion(text="<think>well, let me see</think>\n", finish_reason="stop"),
+        Completion(text="<think>well, let me see", finish_reason="stop"),
+        Completion(text='{"narrative": "x"', finish_reason="length"),
+        Completion(text='{"narrative": "x"}', finish_reason="content_filter"),
+        Completion(text='{"narrative": "x"}', finish_reason=""),
+        Completion(text='{"narrative": "x"}', finish_reason="tool_calls"),
+        Completion(text='<tool_call>{"name": "x"}', finish_reason="stop"),
+        Completion(text='{"name": "search", "arguments": {"q": 1}}', finish_reason="stop"),
+        Completion(text="<!DOCTYPE html><html>502</html>", finish_reason="stop"),
+        Completion(text="x" * 1_000_000, finish_reason="stop"),
+        *(
+            Completion(text=text, finish_reason="stop")
+            for text in (
+                "I'm sorry, but I can't help with that.", "I cannot assist.", "Sorry, no.",
+                "As an AI language model, I …", "I won’t do this.", "Unfortunately, I am unable to",
+                "Es tut mir leid, das geht nicht.", "Je ne peux pas vous aider.",
+                "Lo siento, no puedo.", "抱歉，我无法完成。", "申し訳ありません。",
+                "Я не могу помочь.",
+                "Error: upstream timed out",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_c05_what_is_no_summary_is_refused_with_a_reason(answer: Completion) -> None:
+    """I11. Breaks when: ``check_draft`` leaves out the case."""
+    with pytest.raises(DraftRejected) as refused:
+        check_draft(answer)
+    assert refused.value.message.endswith(".")
+
+
+def test_an_echo_is_refused() -> None:
+    prompt = "You keep the notes of a conversation. " * 5
+    with pytest.raises(DraftRejected):
+        check_draft(Completion(text="Sure: " + prompt, finish_reason="stop"), prompt=prompt)
+    with pytest.raises(DraftRejected):
+        check_draft(Completion(text="<notes-ab12>", finish_reason="stop"), secret="ab12")
+
+
+def test_a_good_answer_loses_only_its_reasoning() -> None:
+    answer = Completion(text='<think>hm {}</think>\n{"narrative": "x"}', finish_reason="stop")
+    assert check_draft(answer) == '{"narrative": "x"}'
+
+
+@pytest.mark.parametrize("text", ["", "## Summary\n- … [1–3]", "<html>", "- I cannot help."])
+def test_a_summary_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(DraftRejected):
+        check_summary(text, ITEMS)
+
+
+def test_a_summary_of_something_is_fit() -> None:
+    check_summary("## Summary\n- They set up an app. [1–3]", ITEMS)
+
+
+@pytest.mark.parametrize(
+    "addition",
+    [
+        rule("don't use tabs", 1), rule("Never push to main.", 3),
+        rule("“don’t use tabs, ever”", 1),
+        entry("port = 8080", 1), entry("get_user is in src/app.py", 1), entry("done 3 times", 1),
+        entry("they must pay", 2), entry("https://example.org/a?b=1", 2),
+    ],
+)  # fmt: skip
+def test_what_its_sources_say_is_kept(addition: Addition) -> None:
+    checked = check_entries(Delta(add=(addition,)), ITEMS, Ledger())
+    assert checked.kept.add == (addition,)
+    assert checked.problems == ()
+
+
+@pytest.mark.parametrize(
+    "addition",
+    [
+        rule("You must pay now.", 2), rule("use tabs", 1), rule("push to main", 3),
+        rule("like answers in French", 3), rule("Avoid tabulators.", 1), rule("ever" * 200, 1),
+        entry("port = 8081", 1), entry("src/other.py", 1), entry("get_users", 1),
+        entry("https://evil.example/", 2), entry("port = 8080", 2), entry("x", 9), entry("x"),
+        entry("5 times", 1), entry("Пользователь говорит о сервере", 1, section=Section.DONE),
+    ],
+)  # fmt: skip
+def test_what_its_sources_do_not_say_is_dropped(addition: Addition) -> None:
+    """Breaks when: ``_EntryCheck.addition`` takes an assistant's words, or a negated rule."""
+    checked = check_entries(Delta(narrative="ok", add=(addition,)), ITEMS, Ledger())
+    assert checked.kept.add == ()
+    assert len(checked.problems) == len(checked.dropped) == 1
+
+
+def test_a_rule_that_cites_the_wrong_message_gets_the_right_one() -> None:
+    checked = check_entries(Delta(add=(rule("Never push to main.", 2),)), ITEMS, Ledger())
+    assert checked.kept.add == (rule("Never push to main.", 3),)
+
+
+def test_new_text_may_lean_on_the_old_entrys() -> None:
+    ledger = Ledger(entries=(Entry(id=7, section=Section.CONTEXT, text="version = 4.2.1"),))
+    good = Supersession(id=7, text="version = 4.2.1, port 8080", sources=(1,))
+    bad = Supersession(id=7, text="version = 4.2.2", sources=(1,))
+    checked = check_entries(Delta(supersede=(good, bad)), ITEMS, ledger)
+    assert checked.kept.supersede == (good,)
+
+
+def test_the_narrative_may_not_invent_either() -> None:
+    assert check_entries(Delta(narrative="They met in 2031."), ITEMS, Ledger()).kept.narrative == ""
+
+
+def test_the_language_of_the_conversation_is_kept() -> None:
+    items = [Item(seq=1, role="user", text="请把服务器端口改成八千，然后写测试", tokens=9)]
+    english = Delta(narrative="The user asked for a change of the server.")
+    chinese = Delta(narrative="用户要求修改服务器端口")
+    assert check_entries(english, items, Ledger()).problems
+    assert not check_entries(chinese, items, Ledger()).problems
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["sk-proj-abcdefghijklmnop1234", "ghp_" + "a1" * 18, "AKIAIOSFODNN7EXAMPLE",
+     "Bearer abcdef0123456789", "password: hunter22", 'API_KEY="abcd1234efgh"',
+     "postgres://me:s3cret@db/x", "xoxb-123456789012-abcdef",
+     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abcdefghijkl",
+     "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"],
+)  # fmt: skip
+def test_secrets_are_redacted(secret: str) -> None:
+    text, count = redact(f"Use {secret} for it.")
+    assert count == 1
+    assert "[redacted]" in text
+    assert secret not in text
+    assert redact(text)[1] == 0
+
+
+def test_plain_words_are_not_secrets() -> None:
+    text = "The password field is empty; the task-list and a token are fine. key = value"
+    assert redact(text) == (text, 0)
+
+
+def test_a_delta_is_redacted_everywhere() -> None:
+    secret = "password=hunter22"
+    delta = Delta(
+        narrative=secret,
+        add=(entry(secret, 1),),
+        supersede=(Supersession(id=1, text=secret, sources=(1,)),),
+    )
+    clean, count = redact_delta(delta)
+    assert count == 3
+    assert "hunter" not in repr(clean)
+
+
+def test_the_audit_tells_what_is_kept_and_what_is_missing() -> None:
+    report = audit(ITEMS, "- port 8080 in src/app.py [1]", evicted=("x",), notes=("n",))
+    assert {"8080", "src/app.py"} <= salient(ITEMS[0].text)
+    assert "get_user" in report.missing
+    assert report.retained == report.salient - len(report.missing)
+    assert 0 < report.retention < 1
+    assert (report.evicted, report.notes) == (("x",), ("n",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a/" * 60_000, "a_" * 60_000, "1." * 60_000, "A" * 120_000, "aB" * 60_000, '"' * 120_000,
+     "-" * 120_000, "http://" * 20_000, "sk-" * 40_000, "password=" * 15_000, "eyJ" * 40_000],
+    ids=lambda text: text[:8],
+)  # fmt: skip
+def test_hostile_texts_take_bounded_time(text: str) -> None:
+    started = time.perf_counter()
+    salient(text)
+    redact(text)
+    assert time.perf_counter() - started < 3
