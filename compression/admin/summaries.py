@@ -295,10 +295,10 @@ class SummaryReviewAdmin(ReviewAdmin):
         more: dict[str, Any] = {"error": error.message}
         if text:
             more["raw_text"] = text
-        if "yours" in error.fields:
+        if "submitted_text" in error.fields:
             more["conflict"] = {
-                "yours": self.shown(str(error.fields["yours"])),
-                "current": self.shown(str(error.fields["current"])),
+                "yours": self.shown(str(error.fields["submitted_text"])),
+                "current": self.shown(str(error.fields["current_text"])),
             }
         return self.page(request, current, more, status=error.status)
 

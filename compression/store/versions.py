@@ -131,7 +131,11 @@ def clear(
 def stale(base: Base, text: str) -> StaleVersion:
     """The conflict with both texts, for the screen to show side by side."""
     return StaleVersion(
-        fields={"yours": text, "current": base.text, "version": base.version},
+        fields={
+            "submitted_text": text,
+            "current_text": base.text,
+            "current_version": base.version,
+        },
     )
 
 
@@ -142,7 +146,11 @@ def _restore(base: Base, version: int, author_id: int | None, transcript: Transc
         target = read_version(base.conversation_id, version)
         if not fingerprint_matches(base.conversation_id, target, transcript):
             raise StaleSource(
-                fields={"version": version, "yours": target.text, "current": base.text}
+                fields={
+                    "version": version,
+                    "submitted_text": target.text,
+                    "current_text": base.text,
+                }
             )
         values = _content(target)
         values |= {"restored_from": target.stands_for, "parent": target.parent}

@@ -648,9 +648,9 @@ async def test_an_edit_is_checked_and_kept(conversation: Conversation) -> None:
     with pytest.raises(StaleVersion) as caught:
         await edit(conversation, text, expected_version=1)
 
-    assert caught.value.fields["yours"] == text
+    assert caught.value.fields["submitted_text"] == text
     row = await database(stored, conversation)
-    assert row.compressed_context == caught.value.fields["current"]
+    assert row.compressed_context == caught.value.fields["current_text"]
     assert "birds" in row.compressed_context
     [newest, _] = await versions(conversation)
     assert (newest.trigger, newest.author_id) == (Trigger.EDIT, conversation.owner_id)

@@ -688,7 +688,7 @@ def test_i14_a_version_whose_source_was_taken_back_does_not_return(seq: int) -> 
     with pytest.raises(StaleSource) as caught:
         store.restore(conversation.pk, 2, author_id=None, transcript=TRANSCRIPT)
 
-    assert "second" in caught.value.fields["yours"]
+    assert "second" in caught.value.fields["submitted_text"]
     assert stored(conversation).compressed_context == ""
 
 
@@ -725,8 +725,8 @@ def test_c11_a_persons_edit_wins_over_a_draft_under_way() -> None:
     with pytest.raises(StaleVersion) as caught:
         store.edit(base, "mine", ledger, author_id=None, summary_tokens=9)
 
-    assert caught.value.fields["yours"] == "mine"
-    assert "third" in caught.value.fields["current"]
+    assert caught.value.fields["submitted_text"] == "mine"
+    assert "third" in caught.value.fields["current_text"]
     assert said(conversation) == "third"
     assert stored(conversation).compressed_through == 4
     undo(conversation)
