@@ -33,6 +33,15 @@ function hideDrawer() {
   if (opener?.isConnected) opener.focus();
 }
 
+/** The drawer shows what is true now, unless someone is writing in it. */
+export function refreshDrawer() {
+  const shown = find("[data-refresh]", drawer);
+  const written = find("textarea", drawer);
+  if (drawer.hidden || !shown || find("details[open]:not(.edit)", shown)) return;
+  if (written && written.value !== written.defaultValue) return;
+  htmx.ajax("GET", shown.dataset.refresh, { target: "#drawer-body", swap: "innerHTML" });
+}
+
 function rename() {
   const form = find("#rename");
   const input = find("input", form);
@@ -100,6 +109,14 @@ export function start() {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   const kept = store.get("theme");
   if (THEMES.includes(kept)) setTheme(kept);
+  drawer.addEventListener("htmx:afterRequest", (event) => {
+    // What was just saved is no longer being written.
+    if (event.target.id === "summary-form" && event.detail.successful) {
+      const text = find("textarea", event.target);
+      text.defaultValue = text.value;
+      refreshDrawer();
+    }
+  });
   const form = find("#rename");
   form?.addEventListener("htmx:afterRequest", renamed);
   form?.addEventListener("keydown", (event) => event.key === "Escape" && renamed());

@@ -16,6 +16,9 @@ function arrived(message) {
     feed.trim();
     composer.applyState();
     actions.retitle();
+    if (/data-event="(summary-changed|compression-completed|turn-finished)"/.test(message)) {
+      actions.refreshDrawer();
+    }
   }
   scroll.changed();
 }
@@ -33,7 +36,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
   feed.enhance(document);
   if (event.target.id === "drawer-body") {
     find("#drawer").hidden = false;
-    find("#summary-form textarea")?.focus();
+    if (find(".edit[open]")) find("#summary-text").focus();
   }
 });
 document.body.addEventListener("htmx:responseError", (event) => {

@@ -10,6 +10,7 @@ const pill = find("#new-text");
 let following = true;
 let last = 0;
 let scheduled = false;
+let tallest = 0;
 
 const distance = () => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
 
@@ -24,7 +25,8 @@ function scrolled() {
 export function toEnd() {
   following = true;
   pill.hidden = true;
-  scroller.scrollTop = scroller.scrollHeight;
+  tallest = scroller.scrollHeight;
+  scroller.scrollTop = tallest;
   last = scroller.scrollTop;
 }
 
@@ -35,7 +37,8 @@ export function changed() {
   requestAnimationFrame(() => {
     scheduled = false;
     if (following) toEnd();
-    else pill.hidden = distance() <= PILL_BEYOND;
+    else if (scroller.scrollHeight > tallest) pill.hidden = distance() <= PILL_BEYOND;
+    tallest = scroller.scrollHeight;
   });
 }
 

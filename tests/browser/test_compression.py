@@ -1,0 +1,84 @@
+"""Compression as a person sees it: the indicator, the lock, the divider, and the way back."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.screen import Screen
+
+pytestmark = pytest.mark.browser
+
+RULE = "Always answer in British English."
+# About 350 tokens: with the demo's replies and its window of 4,096, six turns pass the threshold.
+DETAILS = " ".join(f"Project number {n} costs {n * 13} euros and ends in May." for n in range(20))
+
+
+async def fill(screen: Screen, turns: int) -> None:
+    """Chat for some turns, the first of which states a rule."""
+    await screen.ask(f"{RULE} {DETAILS}")
+    for number in range(1, turns):
+        await screen.ask(f"Question {number}. {DETAILS}")
+
+
+async def test_compacting_shows_locks_and_divides(screen: Screen) -> None:
+    await fill(screen, 3)
+    await screen.box.fill("/compact the prices")
+    await screen.box.press("Enter")
+    bar = screen.page.get_by_role("progressbar", name="Compressing conversation")
+    await expect(bar).to_be_visible()
+    await expect(bar).to_have_attribute("aria-valuetext", re.compile(r"\d+ tokens written"))
+    await expect(screen.status).to_have_text("Compressing conversation")
+    await expect(screen.box).to_have_attribute("readonly", "")
+    await expect(screen.button("Send")).to_be_disabled()
+    divider = screen.page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_contain_text(re.compile(r"\d+ messages above are kept here"))
+    await expect(screen.status).to_have_text("Conversation compressed")
+    await expect(screen.box).not_to_have_attribute("readonly", "")
+    await expect(screen.articles).to_have_count(6)
+    # The older messages stay readable, and a fresh load shows the same.
+    streamed = await screen.feed_html()
+    await screen.page.reload()
+    await expect(divider).to_be_visible()
+    assert await screen.feed_html() == streamed
+
+
+async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    divider = screen.page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_be_visible()
+    drawer = screen.page.get_by_role("complementary", name="What the model sees")
+    await divider.get_by_role("button", name="View summary").click()
+    await expect(drawer).to_contain_text(RULE)
+    await divider.get_by_role("button", name="Edit summary").click()
+    text = drawer.get_by_role("textbox", name="Summary")
+    await expect(text).to_be_focused()
+    before = await text.input_value()
+    await text.fill(before.replace(RULE, "Always answer in Scots."))
+    await drawer.get_by_role("button", name="Save summary").click()
+    await expect(drawer).to_contain_text("Version 2")
+    await expect(drawer.locator(".prose")).to_contain_text("Always answer in Scots.")
+    await divider.get_by_role("button", name="Undo compression").click()
+    await expect(drawer.locator(".prose")).to_contain_text(RULE)
+
+
+async def test_a_draft_outlives_a_compression(screen: Screen) -> None:
+    await fill(screen, 3)
+    await screen.box.fill("half a thou")
+    await screen.button("Compact").click()
+    await expect(screen.box).to_have_attribute("readonly", "")
+    await expect(screen.box).to_have_value("half a thou")
+    await expect(screen.page.get_by_role("region", name="Compressed messages")).to_be_visible()
+    await expect(screen.box).to_have_value("half a thou")
+    await screen.box.press("End")
+    await screen.box.press_sequentially("ght")
+    await expect(screen.box).to_have_value("half a thought")
+
+
+async def test_there_is_nothing_to_compress_in_a_short_conversation(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.button("Compact").click()
+    await expect(screen.page.get_by_role("alert")).to_contain_text("nothing to compress")
