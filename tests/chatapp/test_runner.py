@@ -1,0 +1,438 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from chatapp.conversations import sending
+from chatapp.models import Conversation, Message, Turn
+from chatapp.runner import Runner
+from tests.chatapp.stage import PATIENCE, Stage, reply_of, staged, stored, turn_of, until
+from tests.chatapp.talking import expire, row_of
+from tests.fake_scripts import (
+    Chunk,
+    Cut,
+    Done,
+    Finish,
+    Raw,
+    Reasoning,
+    Script,
+    Text,
+    Wait,
+    failing,
+    saying,
+)
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+async def stage(alice: User, tmp_path: Path) -> AsyncIterator[Stage]:
+    async with staged(alice, tmp_path) as made:
+        yield made
+
+
+def held(*before: str, finish: bool = True) -> tuple[Script, asyncio.Event]:
+    """A reply that says so much and then waits for the event."""
+    event = asyncio.Event()
+    rest = (Text(" and the rest"), Finish(), Done()) if finish else ()
+    return Script(steps=(*map(Text, before), Wait(event), *rest)), event
+
+
+def deltas(stage: Stage) -> str:
+    """The text that the deltas make, checked to be without gap or overlap."""
+    text = ""
+    for delta in stage.told_of("delta"):
+        assert delta["offset"] == len(text)
+        text += delta["text"]
+    return text
+
+
+async def test_it_works(stage: Stage) -> None:
+    stage.upstream.enqueue(saying("Hello to you too"))
+    accepted = await stage.send("Hello")
+    turn = await stage.ended(accepted)
+    reply = await stage.reply(accepted)
+    assert (turn.status, turn.finish_reason, turn.error) == ("complete", "stop", None)
+    assert (reply.text, reply.status) == ("Hello to you too", "complete")
+    assert reply.token_count > 4
+    assert turn.prompt_tokens
+    assert turn.completion_tokens
+    assert turn.first_token_at is not None
+    assert turn.manifest["seqs"] == [[1, 1]]
+    (asked,) = stage.upstream.chats
+    assert [one["role"] for one in asked.json["messages"]] == ["system", "user"]
+    kinds = [one.type for one in stage.seen]
+    assert kinds[:3] == ["message-added", "message-added", "turn-started"]
+    assert kinds.index("delta") < kinds.index("turn-finished")
+    assert deltas(stage) == reply.text
+    await stage.told("title-changed", title="Hello")
+
+
+async def test_deltas_are_contiguous_and_make_the_final_text(stage: Stage) -> None:
+    """Breaks when: the last words are stored and not told, or an offset counts what waits."""
+    text = " ".join(f"word{n} é 😀" for n in range(300))
+    stage.upstream.enqueue(saying(text, reasoning="let me think", seconds_a_word=0.001))
+    accepted = await stage.send()
+    await stage.ended(accepted)
+    assert deltas(stage) == text == (await stage.reply(accepted)).text
+    reasoning = "".join(one["reasoning"] for one in stage.told_of("delta"))
+    assert reasoning == "let me think" == (await stage.reply(accepted)).reasoning
+    assert len(stage.told_of("delta")) < 200, "deltas are coalesced"
+
+
+async def test_text_is_stored_within_a_second(stage: Stage) -> None:
+    """Breaks when: the checkpoint waits longer, or for the end."""
+    script, event = held("as far as it came")
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    await stage.told("delta")
+    took = await until(lambda: reply_of(accepted).text == "as far as it came")
+    assert took < 2.0
+    assert (await stage.reply(accepted)).status == "streaming"
+    event.set()
+    await stage.ended(accepted)
+
+
+NO_END = Script(steps=(Text("as far "), Text("as it came")))
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "code"),
+    [
+        (NO_END, "failed", "llm_cut"),
+        (NO_END.followed_by(Cut()), "failed", "llm_cut"),
+        (NO_END.followed_by(Chunk({"error": {"message": "boom"}})), "failed", None),
+        (NO_END.followed_by(Raw(b"data: {oops\n\n")), "failed", None),
+    ],
+    ids=["L02 no finish reason", "L01 cut", "L15 error event", "L06 malformed"],
+)
+async def test_i6_a_reply_that_breaks_off_keeps_its_text_and_is_not_complete(
+    stage: Stage, script: Script, status: str, code: str | None
+) -> None:
+    """Breaks when: the end of the stream counts as the end of the reply."""
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    turn = await stage.ended(accepted)
+    reply = await stage.reply(accepted)
+    assert turn.status == status
+    assert (reply.text, reply.status) == ("as far as it came", "partial")
+    assert turn.error is not None
+    assert turn.error["partial_kept"] is True
+    assert code is None or turn.error_code == code
+    # L01: the conversation goes on, and the model sees what was kept.
+    assert (await stage.say("Go on")).status == "complete"
+    sent = stage.upstream.chats[-1].json["messages"]
+    assert sent[2] == {"role": "assistant", "content": "as far as it came"}
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        saying("   \n "),
+        saying("", reasoning="thinking of nothing"),
+        Script(steps=(Finish(), Done())),
+        Script(body=b"", content_type="text/event-stream"),
+        Script(body=b"<html>hello</html>", content_type="text/html"),
+        Script(status=204, body=b""),
+    ],
+    ids=["blank", "only reasoning", "nothing", "empty body", "a page", "no content"],
+)
+async def test_i6_l03_l05_a_blank_reply_is_a_failure(stage: Stage, script: Script) -> None:
+    """Breaks when: ``_conclude`` takes any normal end as complete."""
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    turn = await stage.ended(accepted)
+    assert turn.status == "failed"
+    assert turn.error_code.startswith("llm_")
+    reply = await stage.reply(accepted)
+    assert reply.status == "partial"
+    assert not reply.text.strip()
+    assert (await stage.say("Still there?")).status == "complete"
+    roles = [one["role"] for one in stage.upstream.chats[-1].json["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "whole"),
+    [
+        ("length", "truncated", True),
+        ("content_filter", "filtered", True),
+        ("a word of their own", "complete", True),
+    ],
+)
+async def test_l04_the_finish_reason_makes_the_status(
+    stage: Stage, reason: str, status: str, whole: bool
+) -> None:
+    stage.upstream.enqueue(saying("so much", finish=reason))
+    accepted = await stage.send()
+    turn = await stage.ended(accepted)
+    assert (turn.status, turn.finish_reason) == (status, reason)
+    assert ((await stage.reply(accepted)).status == "complete") == whole
+
+
+async def test_l07_what_no_database_takes_is_stored_as_replacement(stage: Stage) -> None:
+    pieces = ("a\x00b", "\ud800", "c\uffff", "😀")
+    stage.upstream.enqueue(Script(steps=(*map(Text, pieces), Finish(), Done())))
+    accepted = await stage.send()
+    assert (await stage.ended(accepted)).status == "complete"
+    text = (await stage.reply(accepted)).text
+    assert "\x00" not in text
+    text.encode()
+    assert deltas(stage) == text
+    assert text.startswith("a")
+    assert text.endswith("😀")
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 500, 503])
+async def test_l10_a_refusal_is_told_in_plain_words(stage: Stage, status: int) -> None:
+    words = "Bad key sk-abcdefghijkl at https://u:p@host/v1"
+    stage.upstream.handler = lambda _: failing(status, words)
+    turn = await stage.say()
+    assert turn.status == "failed"
+    assert turn.error is not None
+    said = str(turn.error)
+    for secret in ("sk-abcdefghijkl", "u:p@", "key-of-the-tests", "Traceback", "127.0.0.1"):
+        assert secret not in said
+    assert turn.error["message"].endswith(".")
+
+
+async def test_l10_nobody_listens(alice: User, tmp_path: Path) -> None:
+    async with staged(alice, tmp_path) as stage:
+        await stage.upstream.stop()
+        turn = await stage.say()
+    assert (turn.status, turn.error_code) == ("failed", "llm_unreachable")
+
+
+async def test_l14_stop_keeps_the_text_and_closes_the_upstream(stage: Stage) -> None:
+    """Breaks when: the cancelled task leaves the connection to the collector."""
+    script, _ = held("as far as it came")
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    asked = await stage.upstream.came(1)
+    await stage.told("delta")
+    begun = time.monotonic()
+    stage.runner.stop(accepted.turn)
+    stage.runner.stop(accepted.turn)
+    turn = await stage.ended(accepted)
+    await asyncio.wait_for(asked.disconnected.wait(), PATIENCE)
+    assert time.monotonic() - begun < 2
+    assert (turn.status, turn.error) == ("stopped", None)
+    assert (await stage.reply(accepted)).text == "as far as it came"
+    stage.runner.stop(accepted.turn)
+    assert len(stage.told_of("turn-finished")) == 1
+    assert (await stage.say("again")).status == "complete"
+
+
+async def test_l14_stop_before_the_first_piece(stage: Stage) -> None:
+    script, _ = held()
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    await stage.upstream.came(1)
+    stage.runner.stop(accepted.turn)
+    turn = await stage.ended(accepted)
+    assert turn.status == "stopped"
+    assert (await stage.reply(accepted)).status == "partial"
+
+
+async def test_l14_stop_before_the_task_has_run_at_all(stage: Stage) -> None:
+    """Breaks when: ``stop`` cancels a task that has not begun: it would never store its end."""
+    accepted = await stage.acceptance("Hello")
+    starting = asyncio.create_task(stage.runner.start(accepted))
+    starting.add_done_callback(lambda _: None)
+    await asyncio.sleep(0)  # the task exists now and has not begun
+    stage.runner.stop(accepted.turn)
+    assert (await stage.ended(accepted)).status == "stopped"
+    await starting
+    assert stage.runner.live(accepted.turn) is None
+    assert stage.upstream.chats == []
+
+
+async def test_l14_stop_at_the_last_piece_leaves_one_end(stage: Stage) -> None:
+    for _ in range(5):
+        script, event = held("almost")
+        stage.upstream.enqueue(script)
+        accepted = await stage.send()
+        await stage.upstream.came(len(stage.upstream.chats) + (not stage.upstream.chats))
+        event.set()
+        stage.runner.stop(accepted.turn)
+        turn = await stage.ended(accepted)
+        assert turn.status in {"stopped", "complete"}
+        ends = [one for one in stage.told_of("turn-finished") if one["turn"] == accepted.turn]
+        assert len(ends) == 1
+
+
+async def test_a_stop_from_another_process_is_seen(stage: Stage) -> None:
+    script, _ = held("as far as it came")
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    await stage.told("delta")
+    begun = time.monotonic()
+    await sending.arequest_stop(stage.owner.pk, stage.code)
+    assert (await stage.ended(accepted)).status == "stopped"
+    assert time.monotonic() - begun < 5
+
+
+async def test_i7_who_asked_may_go_away_at_any_moment(stage: Stage) -> None:
+    """A request that is cancelled while the message is stored: the turn runs all the same.
+
+    Breaks when: ``begin`` awaits the acceptance and the start without a task of their own.
+    """
+    identity = uuid.uuid4()
+    asking = asyncio.create_task(
+        stage.runner.begin(stage.acceptance("Hello", client_msg_id=identity))
+    )
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    await stage.told("turn-finished", status="complete")
+    again = await stage.runner.begin(stage.acceptance("Hello", client_msg_id=identity))
+    assert not again.fresh
+    assert len(stage.upstream.chats) == 1
+
+
+async def test_what_waits_is_sent_when_the_turn_ends(stage: Stage) -> None:
+    script, event = held("first")
+    stage.upstream.enqueue(script)
+    await stage.send("one")
+    queued = await stage.runner.begin(stage.acceptance("two"))
+    assert isinstance(queued, sending.Queued)
+    event.set()
+    await until(lambda: Turn.objects.filter(status="complete").count() == 2)
+    texts = await stored(lambda: list(Message.objects.values_list("text", flat=True)))
+    assert texts == ["one", "first and the rest", "two", "You said: two"]
+    sent = stage.upstream.chats[1].json["messages"]
+    assert [one["content"] for one in sent[1:]] == ["one", "first and the rest", "two"]
+
+
+async def test_i1_what_waits_is_sent_though_the_process_died(stage: Stage) -> None:
+    """The turn's process is gone before it sent what waits; another sweeps, and sends it.
+
+    Breaks when: a sweep only ends turns.
+    """
+    accepted = await stage.acceptance("one", holder="a process that died")
+    await stage.acceptance("two")
+    await stored(lambda: expire(accepted.turn))
+    stage.runner.keep()
+    await until(lambda: Turn.objects.filter(status="complete").count() == 1)
+    statuses = await stored(lambda: list(Turn.objects.order_by("pk").values_list("status")))
+    assert statuses == [("interrupted",), ("complete",)]
+    assert (await stored(lambda: row_of(stage.code))).send_when_done is False
+
+
+async def test_i1_what_waited_when_the_process_ended_is_sent_at_the_next_start(
+    stage: Stage,
+) -> None:
+    """Breaks when: the first sweep does not look for what is stranded."""
+    script, _ = held("so far")
+    stage.upstream.enqueue(script)
+    accepted = await stage.send("one")
+    await stage.told("delta")
+    await stage.acceptance("two")
+    await stage.runner.shutdown()
+    assert (await stored(lambda: turn_of(accepted))).status == "interrupted"
+    assert (await stored(lambda: row_of(stage.code))).draft == "two"
+    stage.runner = Runner(stage.machinery, stage.bus, stage.announcer)
+    stage.runner.keep()
+    await until(lambda: Message.objects.filter(text="You said: two").exists())
+
+
+async def test_i5_shutdown_ends_every_turn_with_its_text(stage: Stage) -> None:
+    """Breaks when: ``shutdown`` cancels without waiting for the last writes."""
+    script, _ = held("as far as it came")
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    await stage.told("delta")
+    await stage.runner.shutdown()
+    turn, reply = await stored(lambda: (turn_of(accepted), reply_of(accepted)))
+    assert (turn.status, turn.error_code) == ("interrupted", "interrupted")
+    assert (reply.text, reply.status) == ("as far as it came", "partial")
+
+
+async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(stage: Stage) -> None:
+    """Another process swept it: the upstream is closed at the next renewal, the end stands.
+
+    Breaks when: ``_renew`` does not cancel, or ``_finish`` writes for a lost stream.
+    """
+    script, _ = held("as far as it came")
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    asked = await stage.upstream.came(1)
+    await stage.told("delta")
+    await stored(
+        lambda: Turn.objects.filter(pk=accepted.turn).update(
+            status="interrupted", finished_at=timezone.now(), lease_token="another"
+        )
+    )
+    await asyncio.wait_for(asked.disconnected.wait(), PATIENCE)
+    await until_gone(stage, accepted)
+    assert (await stored(lambda: turn_of(accepted))).status == "interrupted"
+    assert stage.told_of("turn-finished") == []
+
+
+async def until_gone(stage: Stage, accepted: sending.Accepted) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while stage.runner.live(accepted.turn) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_i31_deletion_ends_nothing_well(stage: Stage) -> None:
+    """A conversation deleted before its turn reads it: no model is asked.
+
+    Breaks when: ``basis`` reads deleted conversations.
+    """
+    accepted = await stage.acceptance("Hello")
+    await stored(lambda: Conversation.objects.update(deleted_at=timezone.now()))
+    await stage.runner.start(accepted)
+    turn = await stage.ended(accepted)
+    assert (turn.status, turn.error_code) == ("failed", "not_found")
+    assert stage.upstream.chats == []
+
+
+async def test_many_turns_at_once(stage: Stage) -> None:
+    """One runner, many conversations; each gets its own text."""
+    codes = await stored(
+        lambda: [str(Conversation.objects.create(owner=stage.owner).code) for _ in range(10)]
+    )
+    begun = []
+    for number, code in enumerate(codes):
+        acceptance = sending.aaccept(
+            stage.owner.pk,
+            code,
+            text=f"number {number}",
+            client_msg_id=uuid.uuid4(),
+            tokens=8,
+            model="fake-model",
+            holder=stage.runner.holder,
+        )
+        begun.append(await stage.runner.begin(acceptance))
+    await until(lambda: Turn.objects.filter(status="complete").count() == 10)
+    for number, accepted in enumerate(begun):
+        assert isinstance(accepted, sending.Accepted)
+        assert (await stage.reply(accepted)).text == f"You said: number {number}"
+
+
+async def test_only_reasoning_is_told_and_kept(stage: Stage) -> None:
+    stage.upstream.enqueue(
+        Script(steps=(Reasoning("hm"), Text("so"), Finish(), Done())),
+    )
+    accepted = await stage.send()
+    await stage.ended(accepted)
+    reply = await stage.reply(accepted)
+    assert (reply.reasoning, reply.text) == ("hm", "so")
+
+
+async def test_the_log_says_nothing_of_a_usual_turn(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        await stage.say()
+    assert caplog.records == []
