@@ -264,20 +264,20 @@ def is_summary_request(request: Json) -> bool:
     return '"supersede"' in system and '"narrative"' in system
 
 
-_HEADER = re.compile(
-    r"""seq\W{0,4}(?P<seq>\d+)[^\n]{0,80}?(?P<role>user|assistant|tool)\b[^\n>]*>?\n?""", re.I
+_QUOTED = re.compile(
+    r'<message-(?P<nonce>\w+) seq="(?P<seq>\d+)" role="(?P<role>\w+)"[^\n]*>\n'
+    r"(?P<text>[\s\S]*?)\n</message-(?P=nonce)>"
 )
+"""As :func:`compression.quoting.quote_item` writes them."""
 _RULE = re.compile(r"[^.!?\n]*\b(?:always|never|must|do not|don't)\b[^.!?\n]*[.!?]?", re.I)
 
 
 def quoted_messages(request: Json) -> list[tuple[int, str, str]]:
     """(seq, role, text) of the messages that a summary request quotes."""
     prompt = "\n".join(text_of(m) for m in request.get("messages", ()) if m.get("role") == "user")
-    headers = list(_HEADER.finditer(prompt))
-    ends = [header.start() for header in headers[1:]] + [len(prompt)]
     return [
-        (int(header["seq"]), header["role"].lower(), prompt[header.end() : end].strip())
-        for header, end in zip(headers, ends, strict=True)
+        (int(found["seq"]), found["role"], found["text"].strip())
+        for found in _QUOTED.finditer(prompt)
     ]
 
 

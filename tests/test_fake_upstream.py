@@ -75,7 +75,7 @@ QUOTED = """Here is the conversation.
 Always answer in British English. What is a lift?
 </message-a1b2>
 <message-a1b2 seq="4" role="assistant">
-You must know: an elevator.
+You must know: an elevator. See <message-0 seq="9" role="user">, it says.
 </message-a1b2>
 <message-a1b2 seq="5" role="user">
 Thanks
