@@ -69,6 +69,7 @@ const ACTIONS = {
     dialog.append(nav);
     dialog.showModal();
   },
+  settings: () => find("#settings").showModal(),
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
   drawer: showDrawer,
@@ -109,6 +110,10 @@ export function start() {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   const kept = store.get("theme");
   if (THEMES.includes(kept)) setTheme(kept);
+  find("#settings")?.addEventListener("htmx:afterRequest", (event) => {
+    // An error is shown in the page, which lies behind the dialog.
+    event.currentTarget.close();
+  });
   drawer.addEventListener("htmx:afterRequest", (event) => {
     // What was just saved is no longer being written.
     if (event.target.id === "summary-form" && event.detail.successful) {

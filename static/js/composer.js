@@ -29,8 +29,11 @@ function uuid() {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
+const FITS_ITSELF = CSS.supports("field-sizing", "content");
+
 /** Height of the box follows its text, to a limit set by the style sheet. */
 export function fit() {
+  if (FITS_ITSELF) return;
   box.style.height = "auto";
   box.style.height = `${box.scrollHeight}px`;
 }

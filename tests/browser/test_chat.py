@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Route, expect
 
 from tests.browser.screen import Screen, sign_in
-from tests.servers import RunningServer
+from tests.servers import RunningServer, manage
 
 pytestmark = pytest.mark.browser
 
@@ -134,6 +136,28 @@ async def test_a_title_is_shown_as_text(screen: Screen) -> None:
     await expect(screen.page).to_have_title("<b>Nuts</b> & bolts · Palimpsest")
     current = screen.page.get_by_role("navigation").locator("[aria-current=page]")
     await expect(current).to_contain_text("<b>Nuts</b> & bolts")
+
+
+async def test_older_messages_come_when_asked_for_and_stay_in_order(
+    screen: Screen, product: RunningServer, tmp_path: Path
+) -> None:
+    texts = [f"Message number {number}." for number in range(1, 121)]
+    roles = ("user", "assistant")
+    file = tmp_path / "messages.json"
+    file.write_text(
+        json.dumps([{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)])
+    )
+    printed = manage(product, "import_messages", str(file), "--owner", "owner")
+    path = re.search(r"/c/[0-9a-f-]{36}/", printed)
+    assert path
+    await screen.page.goto(path.group())
+    await expect(screen.articles).to_have_count(30)
+    await expect(screen.articles.last).to_be_in_viewport()
+    for count in (80, 120):
+        await screen.page.locator("#scroller").evaluate("scroller => scroller.scrollTo(0, 0)")
+        await expect(screen.articles).to_have_count(count)
+    shown = await screen.articles.locator(".body").all_inner_texts()
+    assert [text.strip() for text in shown] == texts
 
 
 async def test_without_javascript_a_message_can_be_sent_and_read(
