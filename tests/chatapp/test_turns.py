@@ -1,0 +1,401 @@
+"""Turns whose conversation must be made to fit first, with the model over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from chatapp import preparation
+from chatapp.conversations import profiles, sending
+from chatapp.counting import message_tokens
+from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
+from compression import services
+from compression.types import Trigger
+from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_of, until
+from tests.chatapp.talking import row_of
+from tests.chatapp.test_context import check_shape
+from tests.fake_scripts import (
+    Done,
+    Finish,
+    Json,
+    Script,
+    Text,
+    Wait,
+    default_answer,
+    failing,
+    is_summary_request,
+    saying,
+    summary_delta,
+)
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+WINDOW = 4096
+# B is 3,072 calibrated tokens.
+WORDS = "the harbour of Malmö opens at nine and closes at five every day of the week "
+
+
+def fill(code: str, turns: int, *, words: int = 60) -> None:
+    """So many ended turns of about ``words`` words a message, straight into the database."""
+    row = row_of(code)
+    for number in range(turns):
+        turn = Turn.objects.create(
+            conversation=row, status=TurnStatus.COMPLETE, finished_at=row.created_at
+        )
+        for role in ("user", "assistant"):
+            seq = row.next_seq
+            row.next_seq += 1
+            text = f"m{seq} number {number}: " + WORDS * (words // 15)
+            Message.objects.create(
+                conversation=row,
+                seq=seq,
+                turn=turn,
+                role=role,
+                text=text,
+                token_count=message_tokens(COUNTER, text),
+                created_at=row.created_at,
+            )
+    row.save()
+
+
+def summaries_of(stage: Stage) -> list[Json]:
+    return [one.json for one in stage.upstream.chats if is_summary_request(one.json)]
+
+
+def asked_of(stage: Stage) -> list[Json]:
+    return [one.json for one in stage.upstream.chats if not is_summary_request(one.json)]
+
+
+def calibrated(request: Json, calibration: float) -> int:
+    ruler = sum(message_tokens(COUNTER, one["content"] or "") for one in request["messages"])
+    return ceil(ruler * calibration)
+
+
+async def compressible(stage: Stage, turns: int = 12) -> None:
+    await stored(lambda: fill(stage.code, turns))
+
+
+async def test_a_full_conversation_is_compressed_and_the_turn_waits(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        await compressible(stage)
+        accepted = await stage.send("And now?")
+        turn = await stage.ended(accepted)
+        assert turn.status == "complete"
+        started = await stage.told("compression-started")
+        completed = await stage.told("compression-completed")
+        row = await stored(lambda: row_of(stage.code))
+    assert (started["trigger"], started["locks_input"]) == ("threshold", True)
+    assert completed["success"]
+    assert completed["usage_after"] < completed["usage_before"]
+    kinds = [one.type for one in stage.seen]
+    assert kinds.index("compression-completed") < kinds.index("delta")
+    assert row.compression_version == 1
+    assert 0 < row.compressed_through < accepted.message_seq  # type: ignore[operator]
+    (request,) = asked_of(stage)
+    check_shape(tuple(request["messages"]))
+    system = request["messages"][0]["content"]
+    assert row.compressed_context in system
+    # Every message is summarised or sent, and none is both (I8).
+    sent = [one["content"] for one in request["messages"][1:]]
+    first = row.compressed_through + 1
+    assert sent[0].startswith(f"m{first} ")
+    assert len(sent) == accepted.message_seq - row.compressed_through  # type: ignore[operator]
+    assert turn.manifest["boundary"] == row.compressed_through
+    assert turn.manifest["summary_version"] == 1
+
+
+@pytest.mark.parametrize("turns", [1, 4, 7, 9, 10, 11, 13, 20, 40])
+async def test_i16_no_request_is_above_the_budget(alice: User, tmp_path: Path, turns: int) -> None:
+    """Of conversations of many sizes, counted anew as it was sent.
+
+    Breaks when: ``prepare`` returns a request that the policy has not judged, or the reserve is
+    left out of the budget.
+    """
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        await compressible(stage, turns)
+        for _ in range(2):
+            calibration = await calibration_of(stage)
+            turn = await stage.say("And now?")
+            assert turn.status == "complete"
+            assert calibrated(asked_of(stage)[-1], calibration) <= WINDOW - WINDOW // 4
+            assert asked_of(stage)[-1]["max_tokens"] == WINDOW // 4
+            assert turn.manifest["usage"] <= 1.0
+
+
+async def calibration_of(stage: Stage) -> float:
+    return (await stage.machinery.catalogue.profile("fake-model")).calibration
+
+
+def without_summaries(request: Json) -> Script:
+    if is_summary_request(request):
+        return failing(500, "The summary model is down.")
+    return default_answer(request)
+
+
+async def test_i11_with_the_summary_model_down_the_turn_is_answered_by_the_ladder(
+    alice: User, tmp_path: Path
+) -> None:
+    """Breaks when: a failing summariser ends the turn, or its error text becomes the summary."""
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        stage.upstream.handler = without_summaries
+        await compressible(stage)
+        turn = await stage.say("And now?")
+        assert turn.status == "complete"
+        row = await stored(lambda: row_of(stage.code))
+        active = await stored(lambda: Summary.objects.get(version=1))
+    assert active.degraded
+    assert row.compressed_through > 0
+    assert "is down" not in row.compressed_context
+    assert len(summaries_of(stage)) <= 6, "retries are bounded"
+    check_shape(tuple(asked_of(stage)[0]["messages"]))
+
+
+async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
+    alice: User, tmp_path: Path
+) -> None:
+    """Breaks when: the boundary is put at the end of the conversation instead of the span's."""
+    write = asyncio.Event()
+
+    def slow(request: Json) -> Script:
+        if not is_summary_request(request):
+            return default_answer(request)
+        delta = json.dumps(summary_delta(request))
+        return Script(steps=(Wait(write), Text(delta), Finish(), Done()))
+
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        stage.upstream.handler = slow
+        await compressible(stage)
+        profile = await stage.machinery.catalogue.profile("fake-model")
+        basis = await stage.basis()
+        sized = preparation.context.sizes(
+            basis,
+            COUNTER,
+            window=profile.window,
+            reserve=profile.reserve,
+            calibration=profile.calibration,
+        )
+        run = services.compress(
+            basis.conversation_id,
+            engine=stage.machinery.engine(profile),
+            sizes=sized,
+            trigger=Trigger.MANUAL,
+        )
+        await stage.runner.begin_compression(basis.conversation_id, run)
+        accepted = await stage.send("What came meanwhile?")
+        await until(lambda: Message.objects.filter(text="What came meanwhile?").exists())
+        # The turn waits: no model is asked for a reply.
+        assert asked_of(stage) == []
+        assert (await stored(lambda: turn_of(accepted))).finished_at is None
+        write.set()
+        turn = await stage.ended(accepted)
+        row = await stored(lambda: row_of(stage.code))
+    assert turn.status == "complete"
+    assert 0 < row.compressed_through < accepted.message_seq  # type: ignore[operator]
+    (request,) = asked_of(stage)
+    assert request["messages"][-1]["content"] == "What came meanwhile?"
+    assert row.compressed_context in request["messages"][0]["content"]
+    check_shape(tuple(request["messages"]))
+
+
+async def test_a_stop_while_compressing_ends_the_turn_and_gives_the_lease_back(
+    alice: User, tmp_path: Path
+) -> None:
+    never = asyncio.Event()
+
+    def slow(request: Json) -> Script:
+        return Script(steps=(Wait(never),)) if is_summary_request(request) else saying("no")
+
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        stage.upstream.handler = slow
+        await compressible(stage)
+        accepted = await stage.send("And now?")
+        await stage.told("compression-started")
+        asked = await stage.upstream.came(1)
+        stage.runner.stop(accepted.turn)
+        assert (await stage.ended(accepted)).status == "stopped"
+        await asyncio.wait_for(asked.disconnected.wait(), PATIENCE)
+        await until(lambda: row_of(stage.code).compression_token == "")
+        assert (await stored(lambda: row_of(stage.code))).compression_version == 0
+
+
+def overflowing(window: int | None, limit: int) -> Any:
+    """A server that refuses requests above ``limit`` of its own tokens."""
+
+    def answer(request: Json) -> Script:
+        size = sum(len(one["content"] or "") for one in request["messages"]) // 4
+        if is_summary_request(request) or size <= limit:
+            return default_answer(request)
+        named = f"This model's maximum context length is {window} tokens. " if window else ""
+        return failing(400, f"{named}Your request is too long.", code="context_length_exceeded")
+
+    return answer
+
+
+async def test_l09_an_overflow_is_believed_once_the_window_is_learned(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=16_384) as stage:
+        await compressible(stage, 16)
+        stage.upstream.handler = overflowing(4096, 2000)
+        turn = await stage.say("And now?")
+        assert turn.status == "complete", turn.error
+        learned = await stored(lambda: ModelProfile.objects.get(name="fake-model"))
+        row = await stored(lambda: row_of(stage.code))
+    assert (learned.window, learned.sources["window"]) == (4096, "learned")
+    assert len(asked_of(stage)) == 2
+    assert row.compressed_through > 0
+    assert turn.manifest["window"] == 4096
+
+
+async def test_l09_a_server_that_always_refuses_is_asked_twice_and_no_more(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        stage.upstream.handler = overflowing(None, -1)
+        await compressible(stage, 2)
+        turn = await stage.say("And now?")
+        assert (turn.status, turn.error_code) == ("failed", "llm_context_overflow")
+        learned = await stored(lambda: ModelProfile.objects.get(name="fake-model"))
+    assert len(asked_of(stage)) == 2
+    assert learned.window == int(WINDOW * 0.9)
+
+
+async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_enforces(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path) as stage:
+        catalogue = type(stage.machinery.catalogue)(stage.machinery.client, window=100_000)
+        assert (await catalogue.profile("fake-model")).window == 100_000
+        await profiles.alearn("fake-model", "window", 5000)
+        assert (await catalogue.profile("fake-model")).window == 5000
+
+
+async def test_what_cannot_be_compressed_is_truncated_and_said(alice: User, tmp_path: Path) -> None:
+    """Automatic compression is off: the oldest turns are left out, and nothing is deleted."""
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        await compressible(stage, 16)
+        await stored(lambda: Conversation.objects.update(compression_off=True))
+        turn = await stage.say("And now?")
+        assert turn.status == "complete"
+        row = await stored(lambda: row_of(stage.code))
+        assert await stored(Message.objects.count) == 34
+    assert row.truncated_through > 0
+    assert row.compressed_through == 0
+    assert turn.manifest["truncated_through"] == row.truncated_through
+    (request,) = asked_of(stage)
+    assert request["messages"][1]["content"].startswith(f"m{row.truncated_through + 1} ")
+    check_shape(tuple(request["messages"]))
+    (changed,) = stage.told_of("summary-changed")
+    assert changed["compression"]["truncated_count"] == row.truncated_through
+
+
+async def test_a_giant_question_is_refused_in_plain_words_before_any_model_is_asked(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        turn = await stage.say("word " * 20_000)
+        assert turn.status == "blocked"
+        assert turn.error is not None
+        assert turn.error["code"] == "blocked"
+        assert turn.error["fields"]["total"] > turn.manifest.get("budget", WINDOW)
+    assert stage.upstream.chats == []
+
+
+async def test_a_giant_reply_before_the_question_is_shortened_to_fit(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        accepted = await stage.send("one")
+        await stage.ended(accepted)
+        giant = "word " * 20_000
+        await stored(
+            lambda: Message.objects.filter(pk=accepted.reply_id).update(
+                text=giant, token_count=message_tokens(COUNTER, giant)
+            )
+        )
+        turn = await stage.say("and?")
+        assert turn.status == "complete", turn.error
+        assert calibrated(asked_of(stage)[-1], await calibration_of(stage)) <= WINDOW
+
+
+async def test_a_summary_is_prepared_in_the_background_and_applied_without_waiting(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        await stored(lambda: fill(stage.code, 8))
+        for _ in range(12):
+            turn = await stage.say("And now? " + WORDS * 3)
+            assert turn.status == "complete"
+            if summaries_of(stage):
+                break
+        await until(lambda: Summary.objects.filter(status="ready").exists())
+        assert (await stored(lambda: row_of(stage.code))).compression_version == 0
+        calls = len(summaries_of(stage))
+        for _ in range(12):
+            await stage.say("And now? " + WORDS * 6)
+            if stage.told_of("compression-completed")[1:]:
+                break
+        row = await stored(lambda: row_of(stage.code))
+    assert row.compression_version >= 1
+    applied = stage.told_of("compression-completed")[1]
+    assert (applied["trigger"], applied["success"]) == ("background", True)
+    assert applied["duration"] < 1.0
+    started = stage.told_of("compression-started")
+    assert [one["locks_input"] for one in started][:1] == [False]
+    assert calls >= 1
+
+
+async def test_i17_turn_after_turn_the_next_request_begins_with_the_last(
+    alice: User, tmp_path: Path
+) -> None:
+    """Over the whole way, database and wire included.
+
+    Breaks when: a stored text differs from the one that was sent, by a stripped space for one.
+    """
+    async with staged(alice, tmp_path) as stage:
+        texts = [" leading", "trailing \n", "é😀\r\n", "x" * 500, "[no reply: failed]"]
+        stage.upstream.enqueue(saying("one  "), saying("two\n"), saying(" "), saying("four"))
+        for text in texts:
+            await stage.say(text)
+    bodies = [[json.dumps(one) for one in body["messages"]] for body in asked_of(stage)]
+    assert len(bodies) == 5
+    for earlier, later in pairwise(bodies):
+        assert later[: len(earlier)] == earlier
+        assert len(later) == len(earlier) + 2
+
+
+async def test_a_model_without_a_system_role_is_asked_without_one(
+    alice: User, tmp_path: Path
+) -> None:
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        await profiles.alearn("fake-model", "supports_system_role", False)
+        await compressible(stage)
+        assert (await stage.say("And now?")).status == "complete"
+        row = await stored(lambda: row_of(stage.code))
+    (request,) = asked_of(stage)
+    check_shape(tuple(request["messages"]), system_role=False)
+    assert row.compressed_context in request["messages"][0]["content"]
+
+
+async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path) -> None:
+    """I14, on the wire. Breaks when: the tail is read without ``live``."""
+    async with staged(alice, tmp_path) as stage:
+        stage.upstream.enqueue(saying("the words of the first reply"))
+        await stage.say("one")
+        again = await stage.runner.begin(
+            sending.aregenerate(
+                stage.owner.pk, stage.code, model="fake-model", holder=stage.runner.holder
+            )
+        )
+        await stage.ended(again)
+    assert "first reply" not in json.dumps(asked_of(stage)[1])
+    assert asked_of(stage)[1]["messages"] == asked_of(stage)[0]["messages"]
