@@ -19,10 +19,12 @@ from compression import conf
 from compression.database import across
 from compression.exceptions import SummarizerError
 from compression.extractive import ExtractiveSummarizer
+from compression.planner import PlannerSettings, cap_tokens
+from compression.planner import cap_tokens
 from compression.ports import Summarizer, TokenCounter, Transcript
 from compression.services import Engine
 from compression.summarizer import PromptSummarizer
-from compression.types import Completion, Draft, Item, Ledger
+from compression.types import Completion, Draft, Item, Ledger, Sizes
 
 # The demo model's summaries take so long, so that the indicator can be seen. Seconds.
 DEMO_PACE = 2.0
@@ -125,8 +127,11 @@ class Machinery:
 
     def engine(self, profile: Profile) -> Engine:
         """What compression works with for conversations of this model."""
-        cap = conf.settings().summary_tokens
-        extract = ExtractiveSummarizer(self.counter, cap)
+        sizes = Sizes(
+            window=profile.window, reserve=profile.reserve, calibration=profile.calibration
+        )
+        limits = PlannerSettings(summary_tokens=conf.settings().summary_tokens)
+        extract = ExtractiveSummarizer(self.counter, cap_tokens(sizes, limits))
         if self.demo:
             return Engine(
                 transcript=self.transcript,
