@@ -39,7 +39,11 @@ def tool_turn(seq: int, calls: int, tokens: int) -> list[Item]:
         )
         items.append(
             Item(
-                seq=seq + 2 + 2 * call, role="tool", text="r", tokens=tokens, tool_call_id=f"c{call}"
+                seq=seq + 2 + 2 * call,
+                role="tool",
+                text="r",
+                tokens=tokens,
+                tool_call_id=f"c{call}",
             )
         )
     items.append(Item(seq=items[-1].seq + 1, role="assistant", text="a", tokens=tokens))
