@@ -172,7 +172,7 @@ def conversations(draw: st.DrawFn) -> list[Item]:
     for _ in range(draw(st.integers(0, 12))):
         turn = tool_turn(len(items) + 1, draw(st.integers(0, 3)), draw(st.integers(1, 1500)))
         items.extend(turn)
-    if items and draw(st.booleans()):
+    if draw(st.booleans()) and items:
         items.append(Item(seq=len(items) + 1, role="user", text="new", tokens=50, open=True))
     return items
 
