@@ -69,7 +69,10 @@ const ACTIONS = {
     dialog.append(nav);
     dialog.showModal();
   },
-  settings: () => find("#settings").showModal(),
+  settings() {
+    find("#settings-title").value = find("#title").textContent;
+    find("#settings").showModal();
+  },
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
   drawer: showDrawer,

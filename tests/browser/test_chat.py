@@ -119,6 +119,25 @@ async def test_a_draft_survives_a_reload(screen: Screen) -> None:
     await expect(screen.box).to_have_value("half a thou")
 
 
+async def test_an_edited_question_is_answered_anew(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.box.press("ArrowUp")
+    text = screen.page.get_by_role("textbox", name="Edit message")
+    await expect(text).to_be_focused()
+    await text.fill("Good evening.")
+    await screen.button("Send again").click()
+    await expect(screen.articles.first).to_contain_text("Good evening.")
+    await expect(screen.status).to_have_text("Answer complete")
+    await screen.button("Regenerate").click()
+    await expect(screen.button("Stop")).to_be_visible()
+    await expect(screen.button("Stop")).to_be_hidden()
+    await expect(screen.articles).to_have_count(2)
+    streamed = await screen.feed_html()
+    await screen.page.reload()
+    await expect(screen.articles).to_have_count(2)
+    assert await screen.feed_html() == streamed
+
+
 async def test_an_unknown_command_says_so_and_sends_nothing(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.box.press_sequentially("/t")
