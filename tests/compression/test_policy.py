@@ -99,7 +99,9 @@ def test_every_state_gets_an_answer_that_can_be_done() -> None:
             if answer is Action.TRUNCATE:
                 assert state["truncatable"]
             if answer is Action.WIND_DOWN:
-                assert state["in_tool_loop"] and not state["wound_down"] and share >= 0.9
+                assert state["in_tool_loop"]
+                assert not state["wound_down"]
+                assert share >= 0.9
             if answer is Action.BLOCK:
                 assert share > 1
 
