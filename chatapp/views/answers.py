@@ -163,8 +163,8 @@ def fields_of(request: HttpRequest) -> dict[str, str]:
     """
     if request.content_type != "application/json":
         fields = {name: str(value) for name, value in request.POST.items()}
-        if any(REPLACEMENT in value for value in fields.values()):
-            _refuse_broken_text(request)
+        if request.content_type == "application/x-www-form-urlencoded":
+            _refuse_broken_text(request.body, fields)
         return fields
     try:
         body = json.loads(request.body or b"{}")
@@ -175,15 +175,15 @@ def fields_of(request: HttpRequest) -> dict[str, str]:
     return {str(name): "" if value is None else _text(value) for name, value in body.items()}
 
 
-def _refuse_broken_text(request: HttpRequest) -> None:
-    """Tell U+FFFD that was sent from U+FFFD that Django put in place of broken UTF-8.
+def _refuse_broken_text(body: bytes, fields: Mapping[str, str]) -> None:
+    """Raise InvalidInput for a form whose bytes are not UTF-8.
 
-    Raises InvalidInput: a text is stored as it was sent, or not at all.
+    Django reads such a form as Latin-1, or puts U+FFFD in place of what it cannot read. A text is
+    stored as it was sent, or not at all.
     """
-    if request.content_type != "application/x-www-form-urlencoded":
-        return
+    replaced = any(REPLACEMENT in value for value in fields.values())
     try:
-        unquote_to_bytes(request.body).decode()
+        (unquote_to_bytes(body) if replaced else body).decode()
     except UnicodeDecodeError:
         raise InvalidInput("The form contains bytes that are not text in UTF-8.") from None
 
