@@ -10,7 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -95,6 +95,8 @@ class Bus:
         self._viewers: defaultdict[int, set[Subscription]] = defaultdict(set)
         self._channel = ""
         self._receiver: asyncio.Task[None] | None = None
+        self._joined: set[int] = set()
+        self._settling = asyncio.Lock()
 
     def watched(self, conversation_id: int) -> bool:
         """Whether anybody may be looking; always so when there are other processes."""
@@ -142,39 +144,48 @@ class Bus:
     async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
         """Everything published from now on, until the context is left."""
         viewer = Subscription()
-        viewers = self._viewers[conversation_id]
-        viewers.add(viewer)
+        self._viewers[conversation_id].add(viewer)
         try:
-            if self._layer is not None and len(viewers) == 1:
-                await self._tolerate(self._join(conversation_id))
+            await self._settle(conversation_id)
             yield viewer
         finally:
+            viewers = self._viewers[conversation_id]
             viewers.discard(viewer)
             if not viewers:
-                self._viewers.pop(conversation_id, None)
-                if self._layer is not None:
-                    leave = self._layer.group_discard(_group(conversation_id), self._channel)
-                    await self._tolerate(leave)
+                del self._viewers[conversation_id]
+                await self._settle(conversation_id)
 
-    async def _join(self, conversation_id: int) -> None:
-        assert self._layer is not None
-        if self._receiver is None or self._receiver.done():
-            self._channel = await self._layer.new_channel()
-            self._receiver = asyncio.create_task(self._receive())
-        await self._layer.group_add(_group(conversation_id), self._channel)
+    async def _settle(self, conversation_id: int) -> None:
+        """Be in the conversation's group exactly while somebody here looks at it.
 
-    async def _tolerate(self, call: Awaitable[None]) -> None:
-        try:
-            await call
-        except Exception:
-            logger.warning("The channel layer did not answer.", exc_info=True)
+        One at a time: who comes while the last one leaves must not be taken out with them.
+        """
+        if self._layer is None:
+            return
+        async with self._settling:
+            wanted, joined = conversation_id in self._viewers, conversation_id in self._joined
+            try:
+                if wanted and not joined:
+                    await self._join(self._layer, conversation_id)
+                elif joined and not wanted:
+                    self._joined.discard(conversation_id)
+                    await self._layer.group_discard(_group(conversation_id), self._channel)
+            except Exception:
+                # Viewers look at the database by themselves.
+                logger.warning("The channel layer did not answer.", exc_info=True)
 
-    async def _receive(self) -> None:
+    async def _join(self, layer: Layer, conversation_id: int) -> None:
+        if self._receiver is None:
+            self._channel = await layer.new_channel()
+            self._receiver = asyncio.create_task(self._receive(layer))
+        await layer.group_add(_group(conversation_id), self._channel)
+        self._joined.add(conversation_id)
+
+    async def _receive(self, layer: Layer) -> None:
         """Pass on what other processes publish, for as long as this process lives."""
-        assert self._layer is not None
         while True:
             try:
-                message = await self._layer.receive(self._channel)
+                message = await layer.receive(self._channel)
             except asyncio.CancelledError:
                 raise
             except Exception:
@@ -183,8 +194,7 @@ class Bus:
                 continue
             if message.get("process") == self._process or "conversation" not in message:
                 continue
-            event = message.get("event")
-            self._deliver(message["conversation"], Published(**event) if event else None)
+            self._deliver(message["conversation"], _received(message.get("event")))
 
     async def answers(self) -> bool:
         """Whether the channel layer takes messages; True when there is none."""
@@ -202,6 +212,17 @@ class Bus:
         if self._receiver is not None:
             self._receiver.cancel()
             await asyncio.gather(self._receiver, return_exceptions=True)
+
+
+def _received(event: dict[str, Any] | None) -> Published | None:
+    """What another process sent; None, to read again, for what another release may send."""
+    if event is None:
+        return None
+    try:
+        return Published(**event)
+    except TypeError:
+        logger.warning("The channel layer brought an event that is not understood.")
+        return None
 
 
 def _group(conversation_id: int) -> str:
