@@ -13,14 +13,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies
 
 import httpx2
 import stamina
 from openai import AsyncOpenAI, Omit
+from openai._constants import RAW_RESPONSE_HEADER
 
 from chatapp.llm.adapt import Adaptation, Learned, objection
 from chatapp.llm.classify import MAX_BODY, from_response
 from chatapp.llm.client import ChatRequest, Chunk, ModelInfo, OnTokens, WholeReply, collect
+from chatapp.llm.connections import DirectTransport
 from chatapp.llm.errors import (
     ContextOverflow,
     LLMError,
@@ -43,8 +46,11 @@ OnLearned = Callable[[str, str, Learned], Awaitable[None]]
 
 MAX_MODELS_BODY = 16 * 1024 * 1024
 # Bytes; the longest known list has about 1 MB.
-POOL = httpx2.Limits(max_connections=1000, max_keepalive_connections=256, keepalive_expiry=30.0)
-# 200 parallel streams and some room; expiry in seconds.
+MAX_CONNECTIONS = 1000
+# 200 parallel streams and some room.
+KEEPALIVE = 30.0
+# Seconds for which an idle connection is kept.
+POOL = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE)
 DRAIN_SECONDS = 0.2
 DRAIN_BYTES = 64 * 1024
 # After [DONE], for the end of the body, so that the connection can be used again.
@@ -57,6 +63,8 @@ class OpenAIClient:
     ``base_url`` as in the SDK, usually ending in ``/v1``; credentials in it are sent as Basic
     authentication and appear nowhere else. An empty ``api_key`` sends none. ``on_learned`` is
     awaited when a server turns out to know more or less than was thought; it must not raise.
+    ``gather`` gives the seconds for which the bytes of a reply that has begun may gather between
+    two readings, since nobody is shown every token by itself.
     """
 
     def __init__(
@@ -66,6 +74,7 @@ class OpenAIClient:
         api_key: str = "",
         limits: Limits | None = None,
         on_learned: OnLearned | None = None,
+        gather: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._limits = limits or Limits()
         self._on_learned = on_learned
@@ -74,7 +83,11 @@ class OpenAIClient:
         self._has_key = bool(api_key) or credentials is not None
         self._secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
         timeout = httpx2.Timeout(None, connect=self._limits.connect, pool=self._limits.connect)
+        transport = _transport()
+        # The library's own connections give one chunk at a time, however many have come.
+        self._gather = gather if transport else lambda: 0.0
         self._http = httpx2.AsyncClient(
+            transport=transport,
             auth=httpx2.BasicAuth(*credentials) if credentials else None,
             timeout=timeout,
             limits=POOL,
@@ -182,15 +195,19 @@ class OpenAIClient:
         self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
     ) -> httpx2.Response:
         clock.asking()
-        opening = self._sdk.chat.completions.with_streaming_response.create(
-            **body, extra_headers=self._headers
+        # Not by chat.completions.create: it walks through every message of the body first.
+        asking = self._sdk.post(
+            "/chat/completions",
+            cast_to=httpx2.Response,
+            body=body,
+            options={"headers": {**self._headers, RAW_RESPONSE_HEADER: "stream"}},
         )
         try:
-            opened = await clock.within(stack.enter_async_context(opening))
+            response: httpx2.Response = await clock.within(asking)
         except Exception as error:
             # The SDK lets ValueError and its kin through, and their texts may hold the key.
             raise opening_error(error, self._limits) from None
-        response: httpx2.Response = opened.http_response
+        stack.push_async_callback(response.aclose)
         return response
 
     async def _refuse_errors(self, response: httpx2.Response) -> None:
@@ -228,7 +245,7 @@ class OpenAIClient:
                     yield chunk
                 return
             async with aclosing(response.aiter_bytes()) as pieces:
-                async with aclosing(_streamed(pieces, clock, decoder)) as chunks:
+                async with aclosing(_streamed(pieces, clock, decoder, self._gather)) as chunks:
                     async for chunk in chunks:
                         yield chunk
                 for chunk in decoder.end():
@@ -255,14 +272,21 @@ class OpenAIClient:
 
 
 async def _streamed(
-    pieces: AsyncGenerator[bytes, None], clock: Clock, decoder: StreamDecoder
+    pieces: AsyncGenerator[bytes, None],
+    clock: Clock,
+    decoder: StreamDecoder,
+    gather: Callable[[], float],
 ) -> AsyncGenerator[Chunk, None]:
     """What the decoder makes of the body, until it is done or the body ends.
 
     Once the finish reason has come, a cut or a silence is an end like any other.
     """
-    characters = 0
+    now = asyncio.get_running_loop().time
+    characters, read_at = 0, 0.0
     while not decoder.done:
+        # Nothing is put off before the first word of the reply has come.
+        if characters and (early := read_at + gather() - now()) > 0:
+            await asyncio.sleep(early)
         try:
             piece = await clock.within(anext(pieces, b""))
         except Exception as error:
@@ -271,6 +295,7 @@ async def _streamed(
             raise reading_error(error) from None
         if not piece:
             return
+        read_at = now()
         for chunk in decoder.feed(piece):
             yield chunk
         if decoder.finish_reason:
@@ -292,6 +317,13 @@ async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
     except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         # The reply is whole: the connection is merely not used again.
         return
+
+
+def _transport() -> DirectTransport | None:
+    """Connections of our own; None, the library's, where the environment names a proxy."""
+    if getproxies().keys() & {"http", "https", "all"}:
+        return None
+    return DirectTransport(most=MAX_CONNECTIONS, keepalive=KEEPALIVE)
 
 
 def split_credentials(base_url: str) -> tuple[str, tuple[str, str] | None]:
