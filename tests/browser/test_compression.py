@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import BrowserContext, expect
 
 from tests.browser.screen import Screen
 
@@ -63,6 +63,37 @@ async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:
     await expect(drawer.locator(".prose")).to_contain_text("Always answer in Scots.")
     await divider.get_by_role("button", name="Undo compression").click()
     await expect(drawer.locator(".prose")).to_contain_text(RULE)
+
+
+async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
+    screen: Screen, signed_in: BrowserContext
+) -> None:
+    """I13: an edit that is stale overwrites nothing, and its text is not lost.
+
+    Breaks when: ``partials/summary.html`` leaves out the version, or ``refreshDrawer`` replaces a
+    text that is being written.
+    """
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    other = Screen(await signed_in.new_page())
+    for one in (screen, other):
+        await one.page.goto(screen.page.url)
+        await one.button("Edit summary").click()
+        await expect(one.page.get_by_role("textbox", name="Summary")).to_be_focused()
+    for one, words in ((screen, "in Scots"), (other, "in Welsh")):
+        text = one.page.get_by_role("textbox", name="Summary")
+        await text.fill(f"## Constraints\n- Always answer {words}. [1]")
+    for one in (screen, other):
+        await one.button("Save summary").click()
+        await expect(one.page.locator("#drawer-body .prose")).to_contain_text(
+            "in Scots" if one is screen else RULE
+        )
+    alert = other.page.get_by_role("alert")
+    await expect(alert).to_contain_text("in Scots")
+    await expect(alert).to_contain_text("in Welsh")
+    await expect(other.page.get_by_role("textbox", name="Summary")).to_have_value(
+        re.compile("in Welsh")
+    )
 
 
 async def test_a_draft_outlives_a_compression(screen: Screen) -> None:

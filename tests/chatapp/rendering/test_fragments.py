@@ -36,16 +36,18 @@ EVIL_ERROR: dict[str, Any] = {
 UPDATE = markdown.Update(closed_html="<p>one</p>", open_html="<p>two</p>")
 
 
-def every_event(text: str = "Good day.") -> list[events.Event]:
-    """One event of each type with ``text`` wherever a text of anyone can stand."""
-    error = {**EVIL_ERROR, "message": text}
+def _error(text: str) -> dict[str, Any]:
+    return {**EVIL_ERROR, "message": text}
+
+
+def _turn_events(text: str) -> list[events.Event]:
     reply = message(8, "assistant", text, model=text, reasoning=text)
-    running = CompressionView(running=True, locks_input=True)
+    ended = turn(8, "failed", error=_error(text))
     return [
         state(
             [message(7, "user", text, client_msg_id=text), reply],
             conversation=conversation(title=text, draft=text, queued=True),
-            turns=[turn(8, "failed", error=error), turn(4, "failed", error=error)],
+            turns=[ended, turn(4, "failed", error=_error(text))],
             compression=compressed(summary=text, model=text, truncated_count=3),
         ),
         events.TurnStarted(**ENVELOPE, turn=7, message_seq=7, reply_seq=8, model=text),
@@ -56,32 +58,44 @@ def every_event(text: str = "Good day.") -> list[events.Event]:
             **ENVELOPE,
             turn=7,
             status="failed",
-            error=error,
+            error=_error(text),
             usage={},
             message=reply,
-            ended=turn(8, "failed", error=error),
+            ended=ended,
         ),
+    ]
+
+
+def failed_compression(reason: str) -> events.CompressionCompleted:
+    """A run that ended without a summary."""
+    return events.CompressionCompleted(
+        **ENVELOPE,
+        trigger="threshold",
+        success=False,
+        version=0,
+        tokens_before=0,
+        tokens_after=0,
+        usage_before=0.8,
+        usage_after=0.8,
+        reason=reason,
+        code="summarizer_failed",
+        degraded=False,
+        duration=2.0,
+        cost=None,
+        compression=CompressionView(running=True, locks_input=True),
+        context=context(model=reason),
+    )
+
+
+def every_event(text: str = "Good day.") -> list[events.Event]:
+    """One event of each type with ``text`` wherever a text of anyone can stand."""
+    return [
+        *_turn_events(text),
         events.CompressionStarted(
             **ENVELOPE, trigger=text, message_count=6, source_tokens=2000, locks_input=True
         ),
         events.CompressionProgress(**ENVELOPE, tokens_written=1234),
-        events.CompressionCompleted(
-            **ENVELOPE,
-            trigger=text,
-            success=False,
-            version=0,
-            tokens_before=0,
-            tokens_after=0,
-            usage_before=0.8,
-            usage_after=0.8,
-            reason=text,
-            code="summarizer_failed",
-            degraded=False,
-            duration=2.0,
-            cost=None,
-            compression=running,
-            context=context(model=text),
-        ),
+        failed_compression(text),
         events.SummaryChanged(
             **ENVELOPE, version=3, compression=compressed(summary=text), context=context()
         ),
@@ -91,7 +105,7 @@ def every_event(text: str = "Good day.") -> list[events.Event]:
         events.MessageChanged(**ENVELOPE, message=message(9, "user", text, pinned=True)),
         events.TitleChanged(**ENVELOPE, title=text),
         events.Context(**ENVELOPE, context=context(estimated=True)),
-        events.Error(**ENVELOPE, error=error),
+        events.Error(**ENVELOPE, error=_error(text)),
     ]
 
 
@@ -301,8 +315,7 @@ class TestCompression:
             assert name in elements.text
 
     def test_a_failure_says_that_nothing_was_lost(self) -> None:
-        event = every_event("The model did not finish.")[8]
-        html = render_event(event)
+        html = render_event(failed_compression("The model did not finish."))
         assert "Nothing was lost" in html
         assert 'hx-post="compact/"' in html
 
