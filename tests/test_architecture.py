@@ -74,7 +74,21 @@ NEVER_KNOWS = {
 }
 PURE = tuple(
     f"compression.{name}"
-    for name in ("policy", "planner", "ledger", "masking", "truncation", "audit", "types")
+    for name in (
+        "policy",
+        "planner",
+        "ledger",
+        "markdown",
+        "editing",
+        "masking",
+        "truncation",
+        "audit",
+        "redaction",
+        "salience",
+        "cues",
+        "quoting",
+        "types",
+    )
 )
 #: The rooms that touch the database.
 DATABASE_ROOMS = {
