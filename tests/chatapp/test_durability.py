@@ -1,0 +1,241 @@
+"""Real processes that are killed and ended, and what is there afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.json_client import Json, JsonClient
+from tests.servers import RunningServer
+from tests.upstreams import RunningUpstream, running_upstream
+
+Serve = Callable[..., RunningServer]
+# Seconds until something must have happened; a busy computer is slow.
+PATIENCE = 60
+SLOW = {"text": "word " * 400, "seconds_a_word": 0.02}
+
+
+@pytest.fixture
+def upstream() -> Iterator[RunningUpstream]:
+    with running_upstream() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+async def signed_in(server: RunningServer) -> JsonClient:
+    client = JsonClient(server.base_url)
+    await client.sign_in(server.signin_link)
+    return client
+
+
+@pytest.fixture
+async def clients() -> AsyncIterator[list[JsonClient]]:
+    made: list[JsonClient] = []
+    yield made
+    for client in made:
+        await client.close()
+
+
+def rows(folder: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """What a server's database holds, read from outside."""
+    with closing(sqlite3.connect(folder / "server.sqlite3", timeout=20)) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def expire_leases(folder: Path) -> None:
+    """As if half a minute had passed: waiting for it is for the soak."""
+    with closing(sqlite3.connect(folder / "server.sqlite3", timeout=20)) as connection, connection:
+        connection.execute("UPDATE chatapp_turn SET lease_expires_at = '2000-01-01 00:00:00'")
+
+
+async def until(look: Callable[[], Any]) -> Any:
+    """The first true answer."""
+    async with asyncio.timeout(PATIENCE):
+        while not (answer := await asyncio.to_thread(look)):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    return answer
+
+
+async def first(client: JsonClient, kind: str) -> Json:
+    async with asyncio.timeout(PATIENCE), aclosing(client.events()) as events:  # type: ignore[type-var]
+        async for event in events:
+            if event["type"] == kind:
+                return dict(event)
+    raise AssertionError(f"the socket was closed before {kind}")
+
+
+async def shown_text(client: JsonClient) -> tuple[int, str]:
+    """Follow until some of the reply is on the screen: where it begins, and what it is."""
+    delta = await first(client, "delta")
+    return delta["offset"], delta["text"]
+
+
+async def test_i1_an_acknowledged_message_survives_sigkill(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """Killed as soon as the answer is there, three times over.
+
+    Breaks when: a view answers before the transaction is committed.
+    """
+    sent = []
+    for number in range(3):
+        upstream.script(SLOW)
+        server = serve(OPENAI_BASE_URL=upstream.base_url)
+        client = await signed_in(server)
+        clients.append(client)
+        await client.create()
+        identity = str(uuid.uuid4())
+        status, answer = await client.post(
+            "messages/", text=f"message {number}", client_msg_id=identity
+        )
+        server.kill()
+        assert status == 202
+        sent.append((f"message {number}", uuid.UUID(identity).hex, answer["message_seq"]))
+    found = rows(folder, "SELECT text, client_msg_id, seq FROM chatapp_message WHERE role = 'user'")
+    assert sorted(found) == sorted(sent)
+
+
+async def test_i5_i7_after_sigkill_the_turn_is_interrupted_and_its_text_kept(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """Breaks when: the text is stored at the end only, or nothing sweeps at the start."""
+    upstream.script(SLOW)
+    server = serve(OPENAI_BASE_URL=upstream.base_url)
+    client = await signed_in(server)
+    clients.append(client)
+    await client.create()
+    accepted = await client.send("Hello")
+    query = "SELECT text FROM chatapp_message WHERE role = 'assistant'"
+    kept = await until(lambda: rows(folder, query)[0][0])
+    server.kill()
+    expire_leases(folder)
+    again = serve(OPENAI_BASE_URL=upstream.base_url)
+    ended = "SELECT status FROM chatapp_turn WHERE finished_at IS NOT NULL"
+    assert await until(lambda: rows(folder, ended)) == [("interrupted",)]
+    reader = await signed_in(again)
+    clients.append(reader)
+    reader.code = client.code
+    page = await reader.get()
+    reply = page["messages"][1]
+    assert reply["status"] == "partial"
+    assert reply["text"].startswith(kept)
+    assert page["turn"] is None
+    assert page["turns"][0]["error"]["code"] == "interrupted"
+    turn = await reader.get(f"turns/{accepted['turn']}/")
+    assert turn["status"] == "interrupted"
+    # The conversation goes on, and the model sees what was kept.
+    await reader.send("Go on")
+    await until(lambda: len(upstream.chats()) > 1)
+    assert upstream.chats()[-1]["messages"][2]["content"] == reply["text"]
+
+
+async def test_d09_sigterm_stores_what_came_and_ends_in_time(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """Breaks when: the shutdown trigger is not installed: Daphne ends without any ``finally``."""
+    upstream.script(SLOW)
+    server = serve(OPENAI_BASE_URL=upstream.base_url)
+    client = await signed_in(server)
+    clients.append(client)
+    await client.create()
+    await client.send("Hello")
+    offset, shown = await shown_text(client)
+    begun = time.monotonic()
+    status = await asyncio.to_thread(server.terminate)
+    assert time.monotonic() - begun < 10
+    assert status == 0
+    ((turn_status, text, message_status),) = rows(
+        folder,
+        "SELECT t.status, m.text, m.status FROM chatapp_turn t"
+        " JOIN chatapp_message m ON m.turn_id = t.id AND m.role = 'assistant'",
+    )
+    assert (turn_status, message_status) == ("interrupted", "partial")
+    assert text[offset:].startswith(shown)
+
+
+async def test_i7_closing_every_socket_changes_nothing(
+    serve: Serve, upstream: RunningUpstream, clients: list[JsonClient]
+) -> None:
+    """Breaks when: the turn's task belongs to the consumer or to the request."""
+    upstream.script({"text": "word " * 60, "seconds_a_word": 0.02})
+    server = serve(OPENAI_BASE_URL=upstream.base_url)
+    client = await signed_in(server)
+    clients.append(client)
+    await client.create()
+    await client.send("Hello")
+    await shown_text(client)
+    # The socket is closed now, and so is the person's connection.
+    code, link_cookies = client.code, client._http.cookie_jar
+    await client.close()
+    clients.remove(client)
+    reader = JsonClient(server.base_url)
+    clients.append(reader)
+    reader._http.cookie_jar.update_cookies({c.key: c.value for c in link_cookies})
+    reader.code = code
+    async with asyncio.timeout(PATIENCE):
+        while (page := await reader.get())["turn"] is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert page["messages"][1]["status"] == "complete"
+    assert page["messages"][1]["text"] == "word " * 60
+
+
+async def test_l14_a_stop_reaches_the_turn_in_another_process(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """Two processes over one database; the one that is asked does not run the turn.
+
+    Breaks when: a runner does not look for stops that others have stored.
+    """
+    upstream.script(SLOW)
+    here = serve(OPENAI_BASE_URL=upstream.base_url)
+    there = serve(OPENAI_BASE_URL=upstream.base_url, prepare=False)
+    client = await signed_in(here)
+    clients.append(client)
+    await client.create()
+    await client.send("Hello")
+    await shown_text(client)
+    other = JsonClient(there.base_url)
+    clients.append(other)
+    cookies = {cookie.key: cookie.value for cookie in client._http.cookie_jar}
+    other._http.cookie_jar.update_cookies(cookies)
+    other._http.headers["X-CSRFToken"] = cookies["csrftoken"]
+    other.code = client.code
+    status, _ = await other.post("stop/")
+    assert status < 300
+    query = "SELECT status FROM chatapp_turn WHERE finished_at IS NOT NULL"
+    assert await until(lambda: rows(folder, query)) == [("stopped",)]
+
+
+@pytest.mark.soak
+async def test_i5_within_the_lease_another_process_ends_what_a_dead_one_left(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """No lease is set back here: 30 s of lease, at most 5 s to the next sweep.
+
+    Breaks when: a process sweeps at its start only.
+    """
+    upstream.script(SLOW)
+    dead = serve(OPENAI_BASE_URL=upstream.base_url)
+    serve(OPENAI_BASE_URL=upstream.base_url, prepare=False)
+    client = await signed_in(dead)
+    clients.append(client)
+    await client.create()
+    await client.send("Hello")
+    await shown_text(client)
+    dead.kill()
+    killed = time.monotonic()
+    query = "SELECT status FROM chatapp_turn WHERE finished_at IS NOT NULL"
+    assert await until(lambda: rows(folder, query)) == [("interrupted",)]
+    assert time.monotonic() - killed < 40
