@@ -112,6 +112,15 @@ async def test_a_server_out_of_reach_is_said_and_nothing_is_lost(screen: Screen)
     await expect(screen.page.get_by_text("Not sent")).to_have_count(0)
 
 
+async def test_what_is_too_large_is_refused_with_its_figures_and_kept(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    text = "far too long " * 2000
+    await screen.send(text)
+    await expect(screen.page.get_by_role("alert")).to_contain_text(re.compile(r"[\d,]+ tokens"))
+    await expect(screen.box).to_have_value(text)
+    await expect(screen.articles).to_have_count(2)
+
+
 async def test_a_draft_survives_a_reload(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.box.fill("half a thou")
