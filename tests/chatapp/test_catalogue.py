@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from chatapp.catalogue import LIST_LIVES, SILENCE_LIVES, Catalogue, Profile
+from chatapp.conversations.profiles import alearn
+from chatapp.llm.errors import LLMError, ModelUnknown
+from chatapp.llm.openai_client import OpenAIClient
+from chatapp.models import ModelProfile
+from tests.chatapp.stage import stored
+from tests.fake_scripts import failing
+from tests.fake_upstream import FakeUpstream
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as running:
+        yield running
+
+
+@pytest.fixture
+async def client(upstream: FakeUpstream) -> AsyncIterator[OpenAIClient]:
+    made = OpenAIClient(base_url=upstream.base_url, api_key="key-of-the-tests")
+    yield made
+    await made.aclose()
+
+
+def listing(upstream: FakeUpstream, *names: str, window: int = 4096) -> None:
+    upstream.models = tuple(
+        {"id": name, "object": "model", "max_model_len": window} for name in names
+    )
+
+
+async def test_it_works(upstream: FakeUpstream, client: OpenAIClient) -> None:
+    listing(upstream, "first", "second")
+    catalogue = Catalogue(client)
+    assert catalogue.known_name() == ""
+    assert await catalogue.default_name() == "first"
+    profile = await catalogue.profile("")
+    assert (profile.name, profile.window, profile.reserve) == ("first", 4096, 1024)
+    assert await catalogue.names() == ["first", "second"]
+    assert catalogue.known_profile("first") == profile
+    assert len(upstream.requests) == 1
+
+
+async def test_the_setting_names_the_default(upstream: FakeUpstream, client: OpenAIClient) -> None:
+    listing(upstream, "first")
+    catalogue = Catalogue(client, chat_model="chosen", window=2000)
+    assert await catalogue.default_name() == "chosen"
+    assert (await catalogue.profile("")).window == 2000
+    assert await catalogue.names() == ["chosen", "first"]
+
+
+async def test_the_list_is_asked_for_again_after_a_while(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    clock = Clock()
+    listing(upstream, "first")
+    catalogue = Catalogue(client, clock=clock)
+    await catalogue.profile("first")
+    listing(upstream, "second")
+    clock.now += LIST_LIVES - 1
+    assert await catalogue.default_name() == "first"
+    clock.now += 2
+    assert await catalogue.default_name() == "second"
+    gone = await stored(lambda: ModelProfile.objects.get(name="first"))
+    assert gone.available is False
+
+
+async def test_a_silent_server_is_not_asked_at_every_turn(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    clock = Clock()
+    upstream.models = failing(500, "down")
+    catalogue = Catalogue(client, clock=clock)
+    with pytest.raises(LLMError):
+        await catalogue.default_name()
+    asked = len(upstream.requests)
+    assert (await catalogue.profile("named")).window == 8192
+    with pytest.raises(LLMError):
+        await catalogue.default_name()
+    assert len(upstream.requests) == asked
+    await catalogue.warm()
+    clock.now += SILENCE_LIVES + 1
+    listing(upstream, "first")
+    assert await catalogue.default_name() == "first"
+
+
+async def test_what_was_stored_is_known_when_the_server_is_silent(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    listing(upstream, "first", window=5000)
+    await Catalogue(client).profile("first")
+    upstream.models = failing(503, "down")
+    another = Catalogue(client)
+    assert (await another.profile("first")).window == 5000
+    assert await another.names() == ["first"]
+
+
+async def test_a_server_without_models_says_what_to_set(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    upstream.models = ()
+    with pytest.raises(ModelUnknown, match="CHAT_MODEL"):
+        await Catalogue(client).default_name()
+
+
+async def test_what_is_learned_holds_from_the_next_turn_on(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    listing(upstream, "first")
+    catalogue = Catalogue(client)
+    profile = await catalogue.profile("first")
+    await catalogue.learn("first", "window", 3000)
+    assert (await catalogue.profile("first")).window == 3000
+    await catalogue.calibrate(profile, reported=400, counted=200)
+    assert (await catalogue.profile("first")).calibration > profile.calibration
+    known = (await catalogue.profile("first")).calibration
+    await catalogue.calibrate(profile, reported=0, counted=200)
+    assert (await catalogue.profile("first")).calibration == known
+
+
+async def test_a_learned_window_bounds_the_operators(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    listing(upstream, "first")
+    catalogue = Catalogue(client, window=32_000)
+    assert (await catalogue.profile("first")).window == 32_000
+    await alearn("first", "window", 6000)
+    assert (await catalogue.profile("first")).window == 6000
+    small = Catalogue(client, window=2000)
+    assert (await small.profile("first")).window == 2000
+
+
+def test_the_reserve_is_at_most_a_quarter() -> None:
+    assert Profile(name="m", window=8000).reserve == 2000
+    assert Profile(name="m", window=8000, max_output_tokens=500).reserve == 500
+    assert Profile(name="m", window=8000, max_output_tokens=9000).reserve == 2000
+
+
+def test_what_a_call_costs() -> None:
+    priced = Profile(name="m", input_price=2.0, output_price=10.0, cached_input_price=0.5)
+    assert priced.cost(1_000_000, 100_000) == pytest.approx(3.0)
+    assert priced.cost(1_000_000, 0, 400_000) == pytest.approx(1.4)
+    uncached = Profile(name="m", input_price=2.0, output_price=10.0)
+    assert uncached.cost(1_000_000, 0, 400_000) == pytest.approx(2.0)
+    assert Profile(name="m").cost(1, 1) is None
+    free = Profile(name="m", input_price=0.0, output_price=0.0)
+    assert free.cost(5, 5) == 0.0

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from chatapp import environment
+
+NAME = "PALIMPSEST_TEST_VALUE"
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.delenv(NAME, raising=False)
+    return monkeypatch
+
+
+def test_it_works(given: pytest.MonkeyPatch) -> None:
+    assert environment.text(NAME, "default") == "default"
+    given.setenv(NAME, "  value ")
+    assert environment.text(NAME, "default") == "value"
+
+
+def test_empty_means_default_or_off(given: pytest.MonkeyPatch) -> None:
+    given.setenv(NAME, " ")
+    assert environment.text(NAME, "default") == "default"
+    assert environment.text_or_off(NAME, "default") == ""
+    given.delenv(NAME)
+    assert environment.text_or_off(NAME, "default") == "default"
+
+
+def test_listing(given: pytest.MonkeyPatch) -> None:
+    given.setenv(NAME, " a, b ,,c,")
+    assert environment.listing(NAME) == ["a", "b", "c"]
+    given.delenv(NAME)
+    assert environment.listing(NAME, "x,y") == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("1", True), ("YES", True), ("on", True), ("0", False), ("False", False), ("off", False)],
+)
+def test_boolean(given: pytest.MonkeyPatch, value: str, expected: bool) -> None:
+    given.setenv(NAME, value)
+    assert environment.boolean(NAME, not expected) is expected
+
+
+def test_numbers(given: pytest.MonkeyPatch) -> None:
+    assert environment.integer(NAME, 7) == 7
+    given.setenv(NAME, "12")
+    assert environment.integer(NAME, 7, least=12) == 12
+    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.9
+    given.setenv(NAME, "-3")
+    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.1
+
+
+@pytest.mark.parametrize("value", ["maybe", "1.5", "nan", "12 cats", "١٢x"])
+def test_what_is_no_value_is_refused_by_name(given: pytest.MonkeyPatch, value: str) -> None:
+    given.setenv(NAME, value)
+    for read in (
+        lambda: environment.boolean(NAME),
+        lambda: environment.integer(NAME, 1),
+    ):
+        with pytest.raises(ImproperlyConfigured, match=NAME):
+            read()
+
+
+@pytest.mark.parametrize("value", ["", "nan", "one half"])
+def test_a_share_is_a_number(given: pytest.MonkeyPatch, value: str) -> None:
+    given.setenv(NAME, value)
+    if not value:
+        assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.5
+        return
+    with pytest.raises(ImproperlyConfigured, match=NAME):
+        environment.share(NAME, 0.5, low=0.1, high=0.9)
+
+
+def test_a_number_below_the_least_is_refused(given: pytest.MonkeyPatch) -> None:
+    given.setenv(NAME, "0")
+    with pytest.raises(ImproperlyConfigured, match="at least 1"):
+        environment.integer(NAME, 5, least=1)
+
+
+def test_sqlite(given: pytest.MonkeyPatch) -> None:
+    found = environment.database(NAME, "sqlite:///var/file.sqlite3")
+    assert found["NAME"] == "var/file.sqlite3"
+    options = found["OPTIONS"]
+    assert isinstance(options, dict)
+    assert options["transaction_mode"] == "IMMEDIATE"
+    assert options["timeout"] == 20
+    given.setenv(NAME, "sqlite:////absolute/file.sqlite3")
+    assert environment.database(NAME, "")["NAME"] == "/absolute/file.sqlite3"
+
+
+def test_postgres(given: pytest.MonkeyPatch) -> None:
+    given.setenv(NAME, "postgres://us%40er:p%2Fw@host:5433/data%20base?sslmode=require")
+    found = environment.database(NAME, "")
+    parts = ("USER", "PASSWORD", "HOST", "PORT", "NAME")
+    assert [found[part] for part in parts] == ["us@er", "p/w", "host", "5433", "data base"]
+    options = found["OPTIONS"]
+    assert isinstance(options, dict)
+    assert options["sslmode"] == "require"
+    assert options["pool"]
+
+
+def test_the_sentence_about_a_wrong_url_does_not_quote_it(given: pytest.MonkeyPatch) -> None:
+    given.setenv(NAME, "mysql://me:secret@host/db")
+    with pytest.raises(ImproperlyConfigured) as caught:
+        environment.database(NAME, "")
+    assert NAME in str(caught.value)
+    assert "secret" not in str(caught.value)
