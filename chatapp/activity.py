@@ -94,10 +94,15 @@ class RecordedClient:
             "messages": len(request.messages),
             "status": "closed",
         }
+        async with self._recorded(record), self._client.stream(request) as chunks:
+            yield self._watched(chunks, record, time.monotonic())
+
+    @asynccontextmanager
+    async def _recorded(self, record: dict[str, Any]) -> AsyncIterator[None]:
+        """Write the record when the call has ended, with how it ended and how long it took."""
         begun = time.monotonic()
         try:
-            async with self._client.stream(request) as chunks:
-                yield self._watched(chunks, record, begun)
+            yield
         except UserFacingError as error:
             record |= {"status": "failed", "error": error.code}
             raise
@@ -130,7 +135,11 @@ class RecordedClient:
 
     async def models(self) -> tuple[ModelInfo, ...]:
         """See :meth:`chatapp.llm.client.LLMClient.models`."""
-        return await self._client.models()
+        record: dict[str, Any] = {"call": "models", **(_subject.get() or {}), "status": "closed"}
+        async with self._recorded(record):
+            listed = await self._client.models()
+            record |= {"status": "finished", "models": len(listed)}
+            return listed
 
     async def aclose(self) -> None:
         """Close the client."""
