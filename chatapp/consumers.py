@@ -89,15 +89,17 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         wiring.runner().keep()
         self._follower = asyncio.create_task(self._follow_to_the_end())
 
-    async def disconnect(self, code: int) -> None:
-        """Stop following."""
-        if self._counted:
-            self._counted = False
-            _open_sockets[self._user_id] -= 1
-            if not _open_sockets[self._user_id]:
-                del _open_sockets[self._user_id]
-        if self._follower is not None:
-            self._follower.cancel()
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve the socket; whatever ends it, an exception too, the viewer is gone afterwards."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self._counted:
+                _open_sockets[self._user_id] -= 1
+                if not _open_sockets[self._user_id]:
+                    del _open_sockets[self._user_id]
+            if self._follower is not None:
+                self._follower.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Nothing is to be sent here; whoever does is told so, and at length shown out."""
