@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp import preparation
+from chatapp import context
 from chatapp.conversations import profiles, sending
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
@@ -176,7 +176,7 @@ async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
         await compressible(stage)
         profile = await stage.machinery.catalogue.profile("fake-model")
         basis = await stage.basis()
-        sized = preparation.context.sizes(
+        sized = context.sizes(
             basis,
             COUNTER,
             window=profile.window,

@@ -1,0 +1,278 @@
+"""How a request is made to fit, without a runner and without a model."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from chatapp.catalogue import Profile
+from chatapp.conversations import reading
+from chatapp.conversations.transcript import StoredTranscript
+from chatapp.counting import message_tokens
+from chatapp.errors import ContextBlocked, NotFound
+from chatapp.models import Conversation, Message, Summary
+from chatapp.preparation import (
+    Means,
+    compression_settings,
+    policy_settings,
+    prepare,
+    prepare_in_background,
+)
+from compression import store
+from compression.engine import Engine
+from compression.exceptions import SummarizerError
+from compression.ports import Summarizer
+from compression.testing import CountingSummarizer, ScriptedSummarizer, says
+from compression.tokens import CharacterCounter
+from compression.types import Trigger
+from tests.chatapp.stage import stored, until
+from tests.chatapp.talking import new, row_of
+from tests.chatapp.test_context import basis_of, check_shape
+from tests.chatapp.test_turns import fill
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+COUNTER = CharacterCounter()
+PROFILE = Profile(name="model", window=4096, calibration=1.0)
+
+
+class Changes:
+    """Counts how often viewers were told."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    async def __call__(self) -> None:
+        self.number += 1
+
+
+def means_with(*summarizers: Summarizer, profile: Profile = PROFILE) -> Means:
+    engine = Engine(
+        transcript=StoredTranscript(),
+        counter=COUNTER,
+        summarizers=summarizers,
+        extract=ScriptedSummarizer(label="extract"),
+    )
+    return Means(
+        profile=profile, counter=COUNTER, changed=Changes(), engine_for=lambda profile: engine
+    )
+
+
+async def filled(owner: User, turns: int, **changes: Any) -> str:
+    code = await stored(lambda: new(owner))
+    await stored(lambda: fill(code, turns))
+    await stored(lambda: ask(code))
+    if changes:
+        await stored(lambda: Conversation.objects.filter(code=code).update(**changes))
+    return code
+
+
+def ask(code: str, text: str = "And now?") -> None:
+    row = row_of(code)
+    Message.objects.create(
+        conversation=row,
+        seq=row.next_seq,
+        role="user",
+        text=text,
+        token_count=message_tokens(COUNTER, text),
+        created_at=timezone.now(),
+    )
+    Conversation.objects.filter(pk=row.pk).update(next_seq=row.next_seq + 1)
+
+
+async def pk_of(code: str) -> int:
+    return (await stored(lambda: row_of(code))).pk
+
+
+async def test_it_works(alice: User) -> None:
+    code = await filled(alice, 2)
+    prepared = await prepare(await pk_of(code), means_with())
+    assert prepared.decision.action == "continue"
+    assert prepared.request.manifest["decision"]["action"] == "continue"
+    assert len(prepared.request.messages) == 6
+
+
+async def test_it_compresses_at_the_threshold(alice: User) -> None:
+    code = await filled(alice, 12)
+    summarizer = CountingSummarizer()
+    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    assert len(summarizer.calls) == 1
+    assert prepared.request.usage.share < 0.8
+    assert prepared.request.manifest["summary_version"] == 1
+    check_shape(prepared.request.messages)
+
+
+@pytest.mark.parametrize("turns", range(1, 31, 3))
+@pytest.mark.parametrize("works", [True, False])
+async def test_i16_i8_whatever_the_size_it_fits_and_nothing_is_in_two_places(
+    alice: User, turns: int, works: bool
+) -> None:
+    """With a summariser that works and one that never does.
+
+    Breaks when: truncation or compression is given up before the request fits.
+    """
+    code = await filled(alice, turns)
+    summarizer: Summarizer = CountingSummarizer() if works else ScriptedSummarizer()
+    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    assert prepared.request.usage.total <= PROFILE.window - PROFILE.reserve
+    manifest = prepared.request.manifest
+    sent = {seq for low, high in manifest["seqs"] for seq in range(low, high + 1)}
+    left_out = max(manifest["boundary"], manifest["truncated_through"])
+    assert sent == set(range(left_out + 1, turns * 2 + 2))
+
+
+async def test_l09_after_an_overflow_it_compresses_whatever_the_projection_says(
+    alice: User,
+) -> None:
+    code = await filled(alice, 7)
+    summarizer = CountingSummarizer()
+    means = means_with(summarizer)
+    assert (await prepare(await pk_of(code), means)).request.manifest["boundary"] == 0
+    prepared = await prepare(await pk_of(code), means, overflowed=True)
+    assert len(summarizer.calls) == 1
+    assert prepared.request.manifest["boundary"] > 0
+    active = await stored(lambda: Summary.objects.get(version=1))
+    assert active.trigger == "overflow"
+
+
+async def test_a_summariser_that_fails_is_asked_once_a_turn_even_with_a_ready_draft(
+    alice: User,
+) -> None:
+    """Breaks when: a ready draft that cannot be applied keeps the policy at ``compress``."""
+    code = await filled(alice, 12)
+    summarizer = ScriptedSummarizer()
+    pk = await pk_of(code)
+    # Ready, and not worth it: it stands for one message.
+    row = await stored(lambda: row_of(code))
+    await stored(
+        lambda: Summary.objects.create(
+            conversation=row,
+            status="ready",
+            trigger="background",
+            text="x",
+            first_seq=1,
+            through_seq=1,
+            message_count=1,
+            source_fingerprint="of another text",
+            source_tokens=2000,
+            summary_tokens=1,
+        )
+    )
+    for _ in range(6):
+        summarizer.enqueue(SummarizerError("down"))
+    prepared = await prepare(pk, means_with(summarizer))
+    assert len(summarizer.calls) == 1
+    assert prepared.request.manifest["truncated_through"] > 0
+
+
+async def test_truncation_is_told_and_ends_with_the_next_compression(alice: User) -> None:
+    code = await filled(alice, 12)
+    means = means_with(ScriptedSummarizer())
+    prepared = await prepare(await pk_of(code), means)
+    assert prepared.request.manifest["truncated_through"] > 0
+    assert isinstance(means.changed, Changes)
+    assert means.changed.number == 1
+    await stored(lambda: fill(code, 8))
+    await stored(lambda: ask(code))
+    summarizer = CountingSummarizer()
+    # The breaker counts unsuccessful runs; one is not enough to open it.
+    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    assert prepared.request.manifest["truncated_through"] == 0
+    assert summarizer.calls[0].items[0].seq == 1, "what was left out is taken in"
+
+
+async def test_a_question_that_never_fits_is_refused(alice: User) -> None:
+    code = await filled(alice, 0)
+    await stored(lambda: Message.objects.all().delete())
+    await stored(lambda: ask(code, "word " * 10_000))
+    with pytest.raises(ContextBlocked) as caught:
+        await prepare(await pk_of(code), means_with(CountingSummarizer()))
+    assert caught.value.fields["total"] > 3072
+
+
+async def test_a_deleted_conversation_is_not_found(alice: User) -> None:
+    code = await filled(alice, 1, deleted_at=timezone.now())
+    pk = await stored(lambda: Conversation.objects.get(code=code).pk)
+    with pytest.raises(NotFound):
+        await prepare(pk, means_with())
+
+
+async def test_old_tool_results_are_masked_before_anything_is_compressed(alice: User) -> None:
+    code = await stored(lambda: new(alice))
+    await stored(lambda: with_tools(code))
+    summarizer = CountingSummarizer()
+    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    assert summarizer.calls == []
+    assert prepared.request.manifest["masked"] == [3]
+    assert "result masked" in str(prepared.request.messages)
+    assert (await stored(lambda: Message.objects.get(seq=3))).text == "found " * 2000
+
+
+def with_tools(code: str) -> None:
+    row = row_of(code)
+    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    for seq, role, text, more in [
+        (1, "user", "look", {}),
+        (2, "assistant", "", {"tool_calls": [call]}),
+        (3, "tool", "found " * 2000, {"tool_call_id": "call_0", "tool_name": "look"}),
+        *((seq, ("user", "assistant")[seq % 2 == 1], f"m{seq}", {}) for seq in range(4, 13)),
+    ]:
+        Message.objects.create(
+            conversation=row,
+            seq=seq,
+            role="assistant" if seq == 4 else role,
+            text=text,
+            token_count=message_tokens(COUNTER, text),
+            created_at=timezone.now(),
+            **more,  # type: ignore[arg-type]
+        )
+    Conversation.objects.filter(pk=row.pk).update(next_seq=13)
+
+
+async def test_a_turn_waits_for_the_compression_that_is_in_its_way(alice: User) -> None:
+    code = await filled(alice, 2)
+    pk = await pk_of(code)
+    token = await store.aclaim(pk, trigger=Trigger.MANUAL, locks_input=True)
+    assert token
+    waiting = asyncio.create_task(prepare(pk, means_with()))
+    await until(lambda: row_of(code).compression_locks_input)
+    assert not waiting.done()
+    await store.arelease(pk, token)
+    assert (await waiting).decision.action == "continue"
+
+
+async def test_a_background_compression_is_in_nobodys_way(alice: User) -> None:
+    code = await filled(alice, 2)
+    pk = await pk_of(code)
+    assert await store.aclaim(pk, trigger=Trigger.BACKGROUND, locks_input=False)
+    assert (await prepare(pk, means_with())).decision.action == "continue"
+
+
+async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
+    alice: User,
+) -> None:
+    code = await filled(alice, 9)
+    pk = await pk_of(code)
+    summarizer = ScriptedSummarizer()
+    summarizer.enqueue(says("They talked."))
+    means = means_with(summarizer)
+    prepared = await prepare(pk, means)
+    assert prepared.decision.action == "prepare"
+    assert summarizer.calls == []
+    await prepare_in_background(pk, means)
+    assert len(summarizer.calls) == 1
+    assert await store.aready(pk) is not None
+    assert (await reading.abasis(pk)).boundary == 0
+
+
+def test_a_conversations_own_settings_go_before_the_defaults() -> None:
+    own = replace(basis_of([]), threshold=0.6, keep_turns=5, compression_off=True)
+    assert (policy_settings(own).threshold, policy_settings(own).off) == (0.6, True)
+    settings = compression_settings(own)
+    assert (settings.threshold, settings.keep_turns) == (0.6, 5)
+    assert policy_settings(basis_of([])).off is False
