@@ -28,6 +28,7 @@ from chatapp.errors import InternalError, NotFound
 from chatapp.keeper import Keeper
 from chatapp.machinery import Machinery
 from chatapp.models import TurnStatus
+from chatapp.pacing import Pace
 from chatapp.preparation import Means, prepare_in_background
 from chatapp.rendering import fragments, titles
 from chatapp.streams import LiveStream
@@ -45,11 +46,14 @@ FINISH_TRIES = 8
 class Runner:
     """The turns of this process."""
 
-    def __init__(self, machinery: Machinery, bus: Bus, announcer: Announcer) -> None:
+    def __init__(
+        self, machinery: Machinery, bus: Bus, announcer: Announcer, pace: Pace | None = None
+    ) -> None:
         self.holder = uuid.uuid4().hex
         self._machinery = machinery
         self._bus = bus
         self._announcer = announcer
+        self._pace = pace or Pace()
         self._streams: dict[int, LiveStream] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
         self._ending = False
@@ -92,8 +96,9 @@ class Runner:
             reply_id=accepted.reply_id,
             model=accepted.model,
         )
-        stream = LiveStream(job=job, event_no=accepted.event_no)
+        stream = LiveStream(job=job, event_no=accepted.event_no, pace=self._pace)
         self._streams[job.turn] = stream
+        self._pace.streams = len(self._streams)
         stream.task = asyncio.create_task(self._run(stream), name=f"turn {job.turn}")
         await self._announcer.begun(accepted)
 
@@ -170,6 +175,7 @@ class Runner:
                 # Whatever it is: a turn that is kept here would have its lease renewed for ever.
                 logger.exception("The end of turn %s could not be stored.", stream.job.turn)
         self._streams.pop(stream.job.turn, None)
+        self._pace.streams = len(self._streams)
         if not self._ending and not stream.lost:
             self.spawn(self._afterwards(stream.job), f"after turn {stream.job.turn}")
 
@@ -240,12 +246,16 @@ class Runner:
             self.spawn(progress.afirst_token(stream.job.turn), "first token")
         if stream.due_in <= 0:
             await self._flush(stream)
+        else:
+            stream.waits.set()
 
     async def _flush_when_due(self, stream: LiveStream) -> None:
         """Flush what waits when the model pauses."""
         while True:
-            await asyncio.sleep(max(0.01, stream.due_in))
-            if stream.pending and stream.due_in <= 0:
+            await stream.waits.wait()
+            stream.waits.clear()
+            await asyncio.sleep(stream.due_in)
+            if stream.pending:
                 await self._flush(stream)
 
     async def _flush(self, stream: LiveStream) -> None:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatapp.conversations.progress import Checkpoint
+from chatapp.pacing import Pace
 from chatapp.rendering import markdown
 from chatapp.turns import Job
 
-# Seconds between two flushes: 20 a second read as a steady stream, and cost a fifth of one per
-# token. A slow rendering stretches it, so that rendering takes at most a fifth of the time.
-FLUSH_INTERVAL = 0.05
+# A slow rendering stretches the interval, so that rendering takes at most a fifth of the time.
 RENDERING_SHARE = 5
+# Seconds by which a flush may come early: a reply is read at the same pace, and what has just been
+# read need not wait for a moment so near.
+EARLY = 0.01
 
 
 @dataclass(slots=True)
@@ -23,6 +25,7 @@ class LiveStream:
 
     job: Job
     event_no: int
+    pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
     text: str = ""
     #: What has been published, which is what a viewer that comes now is shown.
@@ -34,12 +37,15 @@ class LiveStream:
     manifest: dict[str, Any] = field(default_factory=dict)
     started: bool = False
     #: The first piece came.
+    waits: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Something came before its time.
     _begun: bool = False
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
     _unrendered: list[str] = field(default_factory=list)
-    _interval: float = FLUSH_INTERVAL
+    _rendering: float = 0.0
+    #: Seconds that the last rendering took.
     _flushed_at: float = 0.0
     _stored_length: int = 0
 
@@ -68,7 +74,8 @@ class LiveStream:
     @property
     def due_in(self) -> float:
         """Seconds until the next flush; 0 or less: now."""
-        return self._flushed_at + self._interval - time.monotonic()
+        interval = max(self.pace.interval, self._rendering * RENDERING_SHARE)
+        return self._flushed_at + interval - EARLY - time.monotonic()
 
     @property
     def pending(self) -> bool:
@@ -91,8 +98,7 @@ class LiveStream:
         begun = time.monotonic()
         update = self._renderer.feed("".join(self._unrendered))
         self._unrendered.clear()
-        took = time.monotonic() - begun
-        self._interval = max(FLUSH_INTERVAL, took * RENDERING_SHARE)
+        self._rendering = time.monotonic() - begun
         return update
 
     def checkpoint(self) -> Checkpoint | None:

@@ -18,6 +18,7 @@ from chatapp.llm.demo import DemoClient
 from chatapp.llm.openai_client import OpenAIClient
 from chatapp.llm.profiles import price_figures
 from chatapp.machinery import Machinery
+from chatapp.pacing import Pace
 from chatapp.rendering import fragments
 from chatapp.runner import Runner
 from compression import signals
@@ -36,7 +37,14 @@ def _client() -> LLMClient:
         base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
         api_key=settings.OPENAI_API_KEY,
         on_learned=alearn,
+        gather=lambda: pace().interval,
     )
+
+
+@cache
+def pace() -> Pace:
+    """How often this process shows a reply."""
+    return Pace()
 
 
 @cache
@@ -78,7 +86,7 @@ def announcer() -> Announcer:
 @cache
 def runner() -> Runner:
     """The turns of this process."""
-    return Runner(machinery(), bus(), announcer())
+    return Runner(machinery(), bus(), announcer(), pace())
 
 
 def started() -> bool:

@@ -296,12 +296,12 @@ class _Body(httpx2.AsyncByteStream):
     async def _chunks(self) -> AsyncIterator[bytes]:
         decoder = ChunkDecoder()
         while True:
-            # All that has come, as one piece.
+            # All that has come, as one piece; more may have come while that was looked at.
             if piece := decoder.take(self._connection.buffer):
                 yield piece
-            if decoder.done:
+            elif decoder.done:
                 return
-            if not await self._connection.more():
+            elif not await self._connection.more():
                 raise httpx2.RemoteProtocolError("The body was cut.")
 
 
