@@ -102,6 +102,11 @@ class Bus:
         """Whether anybody may be looking; always so when there are other processes."""
         return self._layer is not None or conversation_id in self._viewers
 
+    @property
+    def lossy(self) -> bool:
+        """Whether events may be lost on their way without anybody noticing."""
+        return self._layer is not None
+
     async def publish(self, event: Event, html: str | None = None) -> None:
         """Tell every viewer. ``html`` is the event's fragment when it is made already."""
         if not self.watched(event.conversation_id):

@@ -153,6 +153,8 @@ class Catalogue:
         """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens."""
         if reported > 0 and counted > 0:
             await alearn_usage(profile.name, reported=reported, counted=counted)
+            # Screens count with what is known without asking: what they are told next is right.
+            await self.profile(profile.name)
 
     async def _models(self) -> tuple[ModelInfo, ...]:
         """The server's list, asked for at most every few minutes. Raises LLMError."""

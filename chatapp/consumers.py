@@ -172,7 +172,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if glance is None:
             raise NotFound
         event_no, running, opened = glance
-        if event_no > self._seen or running != self._running or opened != self._open:
+        # A layer may lose one of several events of a number: what it brought is read once more.
+        unsure = self._seen != self._state_no and wiring.bus().lossy
+        if unsure or (event_no, running, opened) != (self._seen, self._running, self._open):
             await self._catch_up()
         return True
 
@@ -229,11 +231,17 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _catch_up(self) -> None:
         """Send one ``state``: all that changed since what the viewer has been told."""
-        change = await wiring.machinery().achanges(self._conversation_id, self._seen)
-        turn = _with_live_text(change.turn)
+        # Several events share a number, and the viewer may have only the first of them.
+        after = max(0, self._seen - 1)
+        change = await wiring.machinery().achanges(self._conversation_id, after)
         event_no = change.conversation.event_no
+        if self._seen > event_no:
+            # The viewer saw a later state than there is, as after a restored backup.
+            self._seen = 0
+            change = await wiring.machinery().achanges(self._conversation_id, 0)
+        turn = _with_live_text(change.turn)
         state = events.State(
-            after=self._seen if self._seen <= event_no else 0,
+            after=self._seen,
             conversation=change.conversation,
             messages=_with_text_of(change, turn),
             turn=turn,

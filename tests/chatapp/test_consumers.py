@@ -1,0 +1,360 @@
+"""Following a conversation: whatever is lost, the screen ends as a fresh page shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+from django.utils import timezone
+
+from chatapp import consumers, events, wiring
+from chatapp.asgi import application
+from chatapp.bus import BACKLOG, Bus
+from chatapp.models import Conversation
+from tests.fake_scripts import Delay, Finish, Script, Text, Wait
+from tests.fake_upstream import FakeUpstream
+from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Json = dict[str, Any]
+PATIENCE = 20
+
+
+@pytest.fixture
+async def upstream(settings: Any, transactional_db: None) -> AsyncIterator[FakeUpstream]:
+    async with FakeUpstream() as fake:
+        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = fake.base_url, "a-key"
+        async with fresh_product():
+            yield fake
+            await settle()
+
+
+@pytest.fixture
+async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
+    return await signed_in(alice)
+
+
+@pytest.fixture
+async def code(client: AsyncClient) -> str:
+    return await new_conversation(client)
+
+
+class Screen:
+    """What a program shows that follows by JSON: events applied as the contract says."""
+
+    def __init__(self, client: AsyncClient, code: str) -> None:
+        self.client, self.code = client, code
+        self.seen = 0
+        self.messages: dict[int, Json] = {}
+        self.turn: Json | None = None
+        self.context: Json = {}
+        self.compression: Json = {}
+        self.title = ""
+        self.states = 0
+        self._socket: WebsocketCommunicator | None = None
+
+    async def connect(self) -> None:
+        cookie = f"sessionid={self.client.cookies['sessionid'].value}".encode()
+        self._socket = WebsocketCommunicator(
+            application,
+            f"/ws/c/{self.code}/?format=json&after={self.seen}",
+            headers=[(b"origin", b"http://testserver"), (b"cookie", cookie)],
+        )
+        accepted, _ = await self._socket.connect(PATIENCE)
+        assert accepted
+
+    async def next(self) -> Json:
+        """The next event, applied; the close code as ``{"type": "closed", "code": …}``."""
+        assert self._socket is not None
+        message = await self._socket.receive_output(PATIENCE)
+        if message["type"] == "websocket.close":
+            return {"type": "closed", "code": message["code"]}
+        event: Json = json.loads(message["text"])
+        self.apply(event)
+        return event
+
+    async def until(self, type_: str) -> list[Json]:
+        seen = [await self.next()]
+        while seen[-1]["type"] != type_:
+            assert seen[-1]["type"] != "closed"
+            seen.append(await self.next())
+        return seen
+
+    async def until_quiet(self) -> None:
+        """Until the reply is there: its end was told, or a state without an open turn."""
+        while self.turn is not None or not self.messages:
+            assert (await self.next())["type"] != "closed"
+
+    async def disconnect(self) -> None:
+        assert self._socket is not None
+        await self._socket.disconnect(timeout=PATIENCE)
+
+    def apply(self, event: Json) -> None:
+        self.seen = max(self.seen, event["event_no"])
+        match event["type"]:
+            case "state":
+                self.states += 1
+                self._apply_state(event)
+            case "message-added" | "message-changed":
+                self.messages[event["message"]["seq"]] = event["message"]
+            case "turn-started":
+                self.turn = {"turn": event["turn"], "seq": event["reply_seq"]}
+            case "delta":
+                message = self.messages[event["seq"]]
+                assert len(message["text"]) == event["offset"], "text was lost or doubled"
+                message["text"] += event["text"]
+            case "turn-finished":
+                self.turn = None
+                self.messages[event["message"]["seq"]] = event["message"]
+            case "title-changed":
+                self.title = event["title"]
+            case "context":
+                self.context = event["context"]
+            case "summary-changed" | "compression-completed":
+                self.compression, self.context = event["compression"], event["context"]
+
+    def _apply_state(self, event: Json) -> None:
+        self.messages |= {message["seq"]: message for message in event["messages"]}
+        self.turn = event["turn"]
+        if self.turn is not None:
+            self.messages[self.turn["seq"]] = {
+                **self.messages[self.turn["seq"]],
+                "text": self.turn["text"],
+            }
+        self.context, self.compression = event["context"], event["compression"]
+        self.title = event["conversation"]["title"]
+
+    async def equals_a_fresh_load(self) -> None:
+        page = (await self.client.get(f"/c/{self.code}/", headers=JSON)).json()
+        assert [self.messages[seq] for seq in sorted(self.messages)] == page["messages"]
+        assert self.turn == page["turn"]
+        assert self.title == page["conversation"]["title"]
+        assert self.compression == page["compression"]
+        assert self.context == page["context"]
+
+
+@pytest.fixture
+async def screen(client: AsyncClient, code: str) -> AsyncIterator[Screen]:
+    screen = Screen(client, code)
+    await screen.connect()
+    await screen.until("state")
+    yield screen
+    await screen.disconnect()
+
+
+def slow(words: int) -> Script:
+    """A reply of so many words that is flushed to viewers several times."""
+    steps = [step for number in range(words) for step in (Text(f"word{number} "), Delay(0.02))]
+    return Script(steps=(*steps, Finish("stop")))
+
+
+async def test_it_tells_what_happens(screen: Screen, client: AsyncClient, code: str) -> None:
+    begun = await send(client, code)
+    told = await screen.until("title-changed")
+    types = [event["type"] for event in told]
+    assert types[:3] == ["message-added", "message-added", "turn-started"]
+    assert types[-3:] == ["turn-finished", "context", "title-changed"]
+    assert set(types[3:-3]) == {"delta"}
+    for event in told:
+        assert {"type", "event_no", "at"} <= set(event)
+        assert "conversation_id" not in event
+    finished = told[-3]
+    assert (finished["turn"], finished["status"], finished["error"]) == (
+        begun["turn"],
+        "complete",
+        None,
+    )
+    assert finished["usage"]["prompt_tokens"] > 0
+    numbers = [event["event_no"] for event in told]
+    assert numbers == sorted(numbers)
+    await screen.equals_a_fresh_load()
+
+
+@pytest.mark.parametrize("index", range(9))
+async def test_i4_d06_cut_off_at_any_event(
+    screen: Screen, client: AsyncClient, code: str, upstream: FakeUpstream, index: int
+) -> None:
+    """I4, D06: disconnected after so many events, and again, and back with ``after``.
+
+    Breaks when: ``_catch_up`` sends less than what changed since ``after``, or a delta is passed
+    on whose offset does not continue what the viewer has.
+    """
+    upstream.enqueue(slow(30))
+    await send(client, code, f"Question {index}")
+    for _ in range(index):
+        await screen.next()
+    for _ in range(3):
+        await screen.disconnect()
+        await screen.connect()
+        event = await screen.next()
+        assert event["type"] == "state"
+    await screen.until_quiet()
+    await settle()
+    await screen.disconnect()
+    await screen.connect()
+    await screen.next()
+    await screen.equals_a_fresh_load()
+
+
+async def test_i4_d03_when_every_message_is_lost(
+    screen: Screen,
+    client: AsyncClient,
+    code: str,
+    upstream: FakeUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """I4, D03: nothing comes through the bus, and the looks at the database suffice.
+
+    Breaks when: ``_look`` does not compare the numbers, or does not look.
+    """
+    monkeypatch.setattr(Bus, "_deliver", lambda *_: None)
+    monkeypatch.setattr(consumers, "LOOK_OPEN", 0.05)
+    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    await screen.disconnect()
+    await screen.connect()
+    await screen.next()
+    upstream.enqueue(slow(10))
+    await send(client, code)
+    event = await screen.next()
+    while not screen.title or screen.turn is not None:
+        event = await screen.next()
+        assert event["type"] == "state"
+    await settle()
+    await screen.equals_a_fresh_load()
+
+
+def title_event(row: Conversation, event_no: int) -> events.TitleChanged:
+    return events.TitleChanged(
+        title="From nowhere", conversation_id=row.pk, event_no=event_no, at=timezone.now()
+    )
+
+
+async def test_a_gap_in_the_numbers_is_answered_by_one_state(screen: Screen, code: str) -> None:
+    """Breaks when: ``_pass_on`` forwards an event whose predecessor never came."""
+    row = await Conversation.objects.aget(code=code)
+    await Conversation.objects.filter(pk=row.pk).aupdate(title="Stored", event_no=row.event_no + 3)
+    await wiring.bus().publish(title_event(row, row.event_no + 3))
+    await wiring.bus().publish(title_event(row, row.event_no + 3))
+    event = await screen.next()
+    assert (event["type"], event["after"]) == ("state", row.event_no)
+    assert screen.title == "Stored"
+    await Conversation.objects.filter(pk=row.pk).aupdate(event_no=row.event_no + 4)
+    await wiring.bus().publish(title_event(row, row.event_no + 4))
+    assert (await screen.next())["type"] == "title-changed"
+
+
+async def test_a_gap_in_a_text_is_answered_by_one_state(
+    screen: Screen, client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    gate = asyncio.Event()
+    upstream.enqueue(Script(steps=(Text("Well"), Wait(gate), Text(", yes."), Finish("stop"))))
+    begun = await send(client, code)
+    (*_, delta) = await screen.until("delta")
+    assert (delta["offset"], delta["text"], delta["turn"]) == (0, "Well", begun["turn"])
+    row = await Conversation.objects.aget(code=code)
+    ahead = events.Delta(
+        turn=begun["turn"],
+        seq=begun["reply_seq"],
+        offset=3,
+        text="not what follows",
+        conversation_id=row.pk,
+        event_no=delta["event_no"],
+        at=timezone.now(),
+    )
+    await wiring.bus().publish(ahead)  # known already: not told again
+    await wiring.bus().nudge(row.pk)  # as after an overflow
+    state = await screen.next()
+    assert (state["type"], state["turn"]["text"]) == ("state", "Well")
+    gate.set()
+    (after, *_) = await screen.until("turn-finished")
+    assert (after["type"], after["offset"]) == ("delta", 4)
+
+
+async def test_d05_a_burst_ends_in_one_state(screen: Screen, code: str) -> None:
+    """D05, I26: more than a viewer's backlog at once, and nothing is missing afterwards.
+
+    Breaks when: ``Subscription.put`` drops without saying so.
+    """
+    row = await Conversation.objects.aget(code=code)
+    burst = BACKLOG + 50
+    await Conversation.objects.filter(pk=row.pk).aupdate(
+        title="The last", event_no=row.event_no + burst
+    )
+    published = [title_event(row, row.event_no + 1 + number) for number in range(burst)]
+    for event in published:
+        await wiring.bus().publish(event)
+    while screen.seen < row.event_no + burst:
+        await screen.next()
+    assert screen.title == "The last"
+    assert screen.states <= 3
+
+
+@pytest.mark.parametrize("how", ["sign-out", "password", "deactivation", "deletion"])
+async def test_i20_a_revoked_viewer_is_sent_away(
+    screen: Screen,
+    client: AsyncClient,
+    code: str,
+    alice: User,
+    how: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """I20, A07, A08: at the next look, which is never ten seconds away.
+
+    Breaks when: ``still_signed_in`` leaves out the session, its hash, or ``is_active``.
+    """
+    assert consumers.LOOK_OPEN < consumers.LOOK_IDLE < 10
+    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    await screen.disconnect()
+    await screen.connect()
+    await screen.until("state")
+    expected = consumers.SIGNED_OUT
+    match how:
+        case "sign-out":
+            await client.post("/accounts/logout/")
+        case "password":
+            alice.set_password("another one entirely")
+            await alice.asave()
+        case "deactivation":
+            await User.objects.filter(pk=alice.pk).aupdate(is_active=False)
+        case "deletion":
+            await client.post(f"/c/{code}/delete/", headers=JSON)
+            expected = consumers.NO_SUCH_CONVERSATION
+    assert await screen.next() == {"type": "closed", "code": expected}
+
+
+async def test_our_own_end_brings_the_page_back(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "LIFETIME", 600.01)
+    monkeypatch.setattr("random.uniform", lambda _low, high: high)
+    await screen.disconnect()
+    await screen.connect()
+    while (event := await screen.next())["type"] == "state":
+        continue
+    assert event == {"type": "closed", "code": 1012}
+
+
+@pytest.mark.parametrize("after", ["-1", "x", "", "9" * 30, "１", "5000", "next"])
+async def test_an_after_that_cannot_be_is_all(
+    screen: Screen, client: AsyncClient, code: str, after: str
+) -> None:
+    await send(client, code)
+    await settle()
+    await screen.disconnect()
+    another = Screen(client, code)
+    latest = (await Conversation.objects.aget(code=code)).event_no
+    another.seen = latest + 1 if after == "next" else after  # type: ignore[assignment]
+    await another.connect()
+    another.seen = 0
+    state = await another.next()
+    assert state["after"] == 0
+    await another.equals_a_fresh_load()
+    await another.disconnect()
+    await screen.connect()
