@@ -20,7 +20,6 @@ from compression.database import across
 from compression.exceptions import SummarizerError
 from compression.extractive import ExtractiveSummarizer
 from compression.planner import PlannerSettings, cap_tokens
-from compression.planner import cap_tokens
 from compression.ports import Summarizer, TokenCounter, Transcript
 from compression.services import Engine
 from compression.summarizer import PromptSummarizer
@@ -156,6 +155,7 @@ class Machinery:
             max_output_tokens=profile.reserve,
             label=name,
             supports_json_schema=profile.supports_json_schema,
+            tool_result_characters=conf.settings().tool_result_max_length,
         )
 
     # Reading for screens: the rows know nothing of windows and calibrations, these functions do.

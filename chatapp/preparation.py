@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from chatapp import context
 from chatapp.catalogue import Profile
@@ -62,6 +62,8 @@ class _Tried:
     """What has been tried for this request already."""
 
     compression_failed: bool = False
+    decisions: list[dict[str, str]] = field(default_factory=list)
+    #: What was decided before, in order; the manifest tells the way and not only its end.
 
 
 async def prepare(conversation_id: int, means: Means, *, overflowed: bool = False) -> Prepared:
@@ -144,10 +146,9 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
         state = await asyncio.to_thread(_pure_state, basis, sized, tried)
         state = await _with_standing(state, basis, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
-    manifest = {
-        **prepared.request.manifest,
-        "decision": {"action": str(decision.action), "reason": decision.reason},
-    }
+    told = {"action": str(decision.action), "reason": decision.reason}
+    manifest = {**prepared.request.manifest, "decision": told, "before": [*tried.decisions]}
+    tried.decisions.append(told)
     return replace(
         prepared, decision=decision, request=replace(prepared.request, manifest=manifest)
     )
@@ -255,10 +256,8 @@ def _shortened(prepared: Prepared, means: Means) -> Prepared:
     )
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
-    decision = {"action": "block", "reason": prepared.decision.reason}
-    return replace(
-        prepared, request=replace(built, manifest={**built.manifest, "decision": decision})
-    )
+    told = {name: prepared.request.manifest[name] for name in ("decision", "before")}
+    return replace(prepared, request=replace(built, manifest={**built.manifest, **told}))
 
 
 async def prepare_in_background(conversation_id: int, means: Means) -> None:

@@ -15,6 +15,10 @@ from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk,
 from chatapp.llm.errors import ContentFiltered, ContextOverflow, EmptyReply
 from chatapp.models import TurnStatus
 from chatapp.preparation import Means, Prepared, prepare
+from compression.tokens import HIGHEST_CALIBRATION
+
+# By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
+DOUBT = 0.1
 
 # What the provider says at the end -> the turn's terminal status; anything else is a normal end.
 STATUS_OF_REASON = {
@@ -103,7 +107,7 @@ async def run_turn(
         except ContextOverflow as overflow:
             if last_try or reply.text or reply.reasoning:
                 raise
-            means = await _after_overflow(overflow, means, catalogue)
+            means = await _after_overflow(overflow, prepared, means, catalogue)
             prepared = await prepare(job.conversation_id, means, overflowed=True)
     assert reply.finished is not None
     await _calibrate(reply.finished, prepared, means.profile, catalogue)
@@ -131,15 +135,31 @@ async def _ask(
                 reply.finished = chunk
 
 
-async def _after_overflow(overflow: ContextOverflow, means: Means, catalogue: Catalogue) -> Means:
-    """Believe the provider: its window, if it named one, else that ours is a tenth too large."""
+async def _after_overflow(
+    overflow: ContextOverflow, prepared: Prepared, means: Means, catalogue: Catalogue
+) -> Means:
+    """Believe the provider: its window, how it counts, or that we are wrong by a tenth."""
     profile = means.profile
-    told = overflow.fields.get("window")
-    window = int(told) if told else int(profile.window * 0.9)
-    if window < profile.window:
-        await catalogue.learn(profile.name, "window", window)
+    window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
+    factor = profile.calibration
+    if tokens:
+        factor = max(factor, int(tokens) / max(1, _counted(prepared)))
+    elif window and int(window) >= profile.window:
+        # The window is as large as we thought, so its tokens must be smaller.
+        factor *= 1 + DOUBT
+    if not window and not tokens:
+        window = int(profile.window * (1 - DOUBT))
+    if window and int(window) < profile.window:
+        await catalogue.learn(profile.name, "window", int(window))
+    if factor > profile.calibration:
+        await catalogue.learn(profile.name, "calibration", min(HIGHEST_CALIBRATION, factor))
     learned = await catalogue.profile(profile.name)
     return means.with_profile(learned)
+
+
+def _counted(prepared: Prepared) -> int:
+    """Ruler tokens of a request."""
+    return round(prepared.request.usage.total / prepared.sizes.calibration)
 
 
 async def _calibrate(
@@ -147,8 +167,9 @@ async def _calibrate(
 ) -> None:
     if finished.usage is None:
         return
-    counted = round(prepared.request.usage.total / prepared.sizes.calibration)
-    await catalogue.calibrate(profile, reported=finished.usage.prompt_tokens, counted=counted)
+    await catalogue.calibrate(
+        profile, reported=finished.usage.prompt_tokens, counted=_counted(prepared)
+    )
 
 
 def _conclude(reply: _Reply, profile: Profile) -> Concluded:

@@ -51,6 +51,11 @@ _WINDOW = re.compile(
     r"|(\d[\d,_]{2,9})[ -]tokens? (?:maximum )?context|with (\d[\d,_]{2,9}) maximum context",
     re.I,
 )
+_TOKENS = re.compile(
+    r"(\d[\d,_]{0,9}) (?:tokens )?(?:in|from) the (?:messages|input|prompt)"
+    r"|(?:messages resulted in|prompt (?:contains|is too long:)) (\d[\d,_]{0,9}) (?:input )?tokens",
+    re.I,
+)
 _PER_MINUTE = re.compile(
     r"tokens? per (?:minute|day)|requests? per|\bTPM\b|\bRPM\b|rate.?limit", re.I
 )
@@ -216,6 +221,8 @@ def _choose(status: int, words: Words, retry_after: float | None, *, has_key: bo
     )
     if kind is ContextOverflow and (window := _window(words)) is not None:
         error.fields["window"] = window
+    if kind is ContextOverflow and (found := _TOKENS.search(words.all)):
+        error.fields["tokens"] = int(re.sub(r"\D", "", found[1] or found[2]))
     return error
 
 

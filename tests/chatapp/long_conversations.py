@@ -66,7 +66,7 @@ class StrictUpstream:
         if total > self.window + SLACK:
             self.refused.append(request)
             refuse = self.overflow or _refuse
-            return refuse(total, self.window)
+            return refuse(asked, self.window)
         script = self.answer(request)
         steps = (Usage(prompt_tokens=asked) if isinstance(s, Usage) else s for s in script.steps)
         return replace(script, steps=tuple(steps))
@@ -75,8 +75,9 @@ class StrictUpstream:
 def _refuse(tokens: int, window: int) -> Script:
     return failing(
         400,
-        f"This model's maximum context length is {window} tokens. However, your messages resulted "
-        f"in {tokens} tokens. Please reduce the length of the messages.",
+        f"This model's maximum context length is {window} tokens. However, you requested "
+        f"{tokens + 99} tokens ({tokens} in the messages, 99 in the completion). Please reduce the "
+        "length of the messages or completion.",
         code="context_length_exceeded",
         parameter="messages",
     )
