@@ -5,6 +5,8 @@ PORT ?= 8000
 VENV = .venv
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
+# Behind a proxy with certificates of its own, only the system knows whom to trust: second try.
+SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
 # Local values, given to `make run` only and only where the environment has none: a deployment
 # that forgets its own refuses to start.
 LOCAL = SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
@@ -65,11 +67,12 @@ $(VENV)/uv: requirements-bootstrap.txt
 
 $(VENV)/run: $(VENV)/uv requirements.txt
 	@lock=requirements.txt; if [ -x $(VENV)/bin/pytest ]; then lock=requirements-dev.txt; fi; \
-	$(VENV)/bin/uv pip sync -q --require-hashes --python $(PY) $$lock requirements-bootstrap.txt
+	$(SYNC) $$lock requirements-bootstrap.txt || $(SYNC) --system-certs $$lock requirements-bootstrap.txt
 	@touch $@
 
 $(VENV)/dev: $(VENV)/uv requirements-dev.txt
-	@$(VENV)/bin/uv pip sync -q --require-hashes --python $(PY) requirements-dev.txt requirements-bootstrap.txt
+	@$(SYNC) requirements-dev.txt requirements-bootstrap.txt || \
+		$(SYNC) --system-certs requirements-dev.txt requirements-bootstrap.txt
 	@touch $@ $(VENV)/run
 
 # A secret of this computer's own, readable by its user only, made once.
