@@ -1,0 +1,216 @@
+"""Commands on the summary, and what every answer carries."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from django.test import AsyncClient
+
+from chatapp import wiring
+from chatapp.conversations import access
+from chatapp.models import Conversation
+from tests.fake_scripts import Finish, Script, Wait
+from tests.fake_upstream import FakeUpstream
+from tests.inprocess import HTMX, JSON, new_conversation, send, settle
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WORDS = "Always keep in mind that the harbour of Malmö opens at nine and closes at five. " * 25
+
+
+@pytest.fixture
+async def long(client: AsyncClient, code: str) -> str:
+    """A conversation that is worth compressing."""
+    for number in range(5):
+        await send(client, code, f"Question {number}. {WORDS}")
+        await settle()
+    return code
+
+
+@pytest.fixture
+async def compressed(client: AsyncClient, long: str) -> str:
+    """The same with a summary."""
+    answer = await client.post(f"/c/{long}/compact/", headers=JSON)
+    assert (answer.status_code, answer.json()) == (202, {"state": "started"})
+    await settle()
+    assert (await Conversation.objects.aget(code=long)).compression_version
+    return long
+
+
+async def test_too_short_to_compress(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    for headers in (JSON, HTMX, {}):
+        answer = await client.post(f"/c/{code}/compact/", headers=headers)
+        assert answer.status_code == 422
+    assert upstream.chats == []
+    cleared = await client.post(f"/c/{code}/clear/", headers=JSON)
+    assert cleared.status_code == 422
+    assert cleared.json()["error"]["code"] == "nothing_to_compress"
+    for command in ("undo", "redo"):
+        answer = await client.post(f"/c/{code}/summary/{command}/", headers=JSON)
+        assert answer.status_code == 409
+        assert answer.json()["error"]["code"] == "nothing_to_undo"
+
+
+async def test_c02_one_run_and_the_others_are_told(
+    client: AsyncClient, long: str, upstream: FakeUpstream
+) -> None:
+    """C02: asked for again and again, one summary is written, and every answer comes at once.
+
+    Breaks when: waiters for the beginning share one event that the first to give up takes away.
+    """
+    before = len(upstream.chats)
+    gate = asyncio.Event()
+    upstream.enqueue(Script(steps=(Wait(gate), Finish("stop"))))
+    async with asyncio.timeout(20):
+        answers = await asyncio.gather(
+            *(client.post(f"/c/{long}/compact/", headers=JSON) for _ in range(5))
+        )
+    assert [answer.status_code for answer in answers] == [202] * 5
+    # Who asked in the same moment is told that it has started, too: it has.
+    assert {answer.json()["state"] for answer in answers} <= {"running", "started"}
+    await upstream.came(before + 1)
+    later = await client.post(f"/c/{long}/compact/", headers=JSON)
+    assert (later.status_code, later.json()) == (202, {"state": "running"})
+    assert len(upstream.chats) == before + 1
+    page = (await client.get(f"/c/{long}/", headers=JSON)).json()
+    assert page["compression"]["running"] is True
+    cancelled = await client.post(f"/c/{long}/compact/cancel/", headers=JSON)
+    assert cancelled.json() == {"state": "cancelled"}
+    idle = await client.post(f"/c/{long}/compact/cancel/", headers=JSON)
+    assert idle.json() == {"state": "idle"}
+    gate.set()
+    await settle()
+    assert (await Conversation.objects.aget(code=long)).compression_version == 0
+
+
+async def test_undo_redo_restore_and_clear(client: AsyncClient, compressed: str) -> None:
+    async def state() -> dict[str, Any]:
+        page = (await client.get(f"/c/{compressed}/", headers=JSON)).json()
+        return dict(page["compression"])
+
+    first = await state()
+    assert first["boundary"] > 0
+    for path, fields in (("summary/undo/", {}), ("summary/restore/", {"version": 0})):
+        if path == "summary/restore/":
+            await client.post(f"/c/{compressed}/summary/redo/", headers=JSON)
+            assert (await state())["summary"] == first["summary"]
+        answer = await client.post(f"/c/{compressed}/{path}", fields, headers=JSON)
+        assert answer.status_code == 200
+        assert (await state())["boundary"] == 0
+    back = await client.post(f"/c/{compressed}/summary/restore/", {"version": 1}, headers=JSON)
+    assert back.status_code == 200
+    assert (await state())["summary"] == first["summary"]
+    cleared = await client.post(f"/c/{compressed}/clear/", headers=JSON)
+    assert cleared.status_code == 200
+    assert (await state())["summary"] == ""
+    assert (await state())["boundary"] == 10
+    unknown = await client.post(f"/c/{compressed}/summary/restore/", {"version": 99}, headers=JSON)
+    assert unknown.status_code in {404, 409, 422}
+    versions = (await client.get(f"/c/{compressed}/summaries/", headers=JSON)).json()["versions"]
+    assert versions[-1]["version"] == 1
+
+
+async def test_c11_an_edit_of_what_has_changed_shows_both_texts(
+    client: AsyncClient, compressed: str
+) -> None:
+    """C11: nothing is overwritten that the editor has not read.
+
+    Breaks when: ``edit`` does not compare the version that was read.
+    """
+    page = (await client.get(f"/c/{compressed}/", headers=JSON)).json()
+    text, version = page["compression"]["summary"], page["compression"]["version"]
+    edited = text.replace("Malmö", "Lund")
+    path = f"/c/{compressed}/summary/edit/"
+    saved = await client.post(path, {"text": edited, "version": version}, headers=JSON)
+    assert saved.status_code == 200
+    assert saved.json()["version"] > version
+    late = {"text": text.replace("Malmö", "Ystad"), "version": version}
+    stale = await client.post(path, late, headers=JSON)
+    assert stale.status_code == 409
+    error = stale.json()["error"]
+    assert error["code"] == "stale_version"
+    assert "Lund" in error["fields"]["current_text"]
+    assert "Ystad" in error["fields"]["submitted_text"]
+    for headers in (HTMX, {}):
+        shown = await client.post(path, late, headers=headers)
+        assert shown.status_code == 409
+        assert b"Lund" in shown.content
+        assert b"Ystad" in shown.content
+    unread = await client.post(path, {"text": text}, headers=JSON)
+    assert (unread.status_code, set(unread.json()["error"]["fields"])) == (422, {"version"})
+
+
+async def test_what_the_model_will_see(client: AsyncClient, compressed: str) -> None:
+    told = (await client.get(f"/c/{compressed}/context/", headers=JSON)).json()
+    assert [part["name"] for part in told["parts"]] == ["system", "summary", "pinned", "tail"]
+    assert [message["role"] for message in told["messages"]].count("system") == 1
+    total = sum(part["tokens"] for part in told["parts"])
+    # Each part is rounded, and so is each message of the tail.
+    assert abs(total - told["context"]["total"]) <= len(told["parts"]) + len(told["messages"])
+    for headers in (HTMX, {}):
+        shown = await client.get(f"/c/{compressed}/context/", headers=headers)
+        assert shown.status_code == 200
+        assert (b"<html" in shown.content) is (headers is not HTMX)
+
+
+@pytest.mark.parametrize("headers", [JSON, HTMX, {}])
+async def test_i23_every_answer_carries_its_headers(
+    client: AsyncClient, code: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I23, A13: whatever the status and the form, for who is signed in.
+
+    Breaks when: the policy or ``no_store`` is taken out of the middleware, or put below a view's.
+    """
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError
+
+    answers = [
+        await client.get(f"/c/{code}/", headers=headers),
+        await client.get(f"/c/{code}/summaries/", headers=headers),
+        await client.get("/c/nonsense/", headers=headers),
+        await client.get("/nowhere/", headers=headers),
+        await client.get(f"/c/{code}/compact/", headers=headers),
+        await client.post(f"/c/{code}/messages/", {"text": ""}, headers=headers),
+        await client.post(f"/c/{code}/archive/", headers=headers),
+        await client.get("/models/", headers=headers),
+        await client.get("/accounts/password_change/", headers=headers),
+    ]
+    monkeypatch.setattr(access, "anewest", fail)
+    answers.append(await client.get("/", headers=headers))
+    statuses = [answer.status_code for answer in answers]
+    assert statuses[:3] == [200, 200, 404]
+    assert statuses[4:6] == [405, 422]
+    assert statuses[-1] == 500
+    for answer in answers:
+        policy = answer["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert answer["Referrer-Policy"] == "same-origin"
+        assert "no-store" in answer["Cache-Control"]
+        assert "private" in answer["Cache-Control"]
+        assert b"<script>" not in answer.content
+        assert b" style=" not in answer.content
+
+
+async def test_older_messages_and_the_other_pages(client: AsyncClient, code: str) -> None:
+    await send(client, code)
+    await settle()
+    older = (await client.get(f"/c/{code}/", {"before": 2}, headers=JSON)).json()
+    assert [message["seq"] for message in older["messages"]] == [1]
+    fragment = await client.get(f"/c/{code}/", {"before": 2}, headers=HTMX)
+    assert b"<html" not in fragment.content
+    assert (await client.get("/"))["Location"] == f"/c/{code}/"
+    other = await new_conversation(client, title="Newer")
+    assert (await client.get("/"))["Location"] == f"/c/{other}/"
+    assert (await client.get("/", {"new": ""})).status_code == 200
+    models = (await client.get("/models/", headers=JSON)).json()
+    assert models["default"] == "fake-model"
+    assert models["models"][0]["window"] == 8192
+    assert wiring.started()
