@@ -144,6 +144,8 @@ class Machinery:
             counter=self.counter,
             summarizers=tuple(self._summarizer(name, profile) for name in names),
             extract=extract,
+            probe=ModelCall(client=self.client, profile=profile),
+            uncached_surcharge=profile.uncached_surcharge,
         )
 
     def _summarizer(self, name: str, chat: Profile) -> Summarizer:
@@ -160,9 +162,12 @@ class Machinery:
 
     # Reading for screens: the rows know nothing of windows and calibrations, these functions do.
 
-    async def apage(self, user_id: int, code: str, *, before: int | None = None) -> PageView:
-        """What the page of a conversation shows. Raises NotFound."""
-        return await _apage(user_id, code, self.context_view, before=before)
+    async def apage(self, user_id: int, code: str, **place: int | None) -> PageView:
+        """What the page of a conversation shows, at ``place`` (before, after or around a seq).
+
+        Raises NotFound.
+        """
+        return await _apage(user_id, code, self.context_view, **place)
 
     async def achanges(self, conversation_id: int, after: int) -> PageView:
         """What changed in a conversation since ``after``. Raises NotFound."""

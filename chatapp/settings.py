@@ -43,15 +43,15 @@ INSTALLED_APPS = [
     "chatapp",
 ]
 MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "chatapp.middleware.Security",
+    "chatapp.middleware.ContentPolicy",
     "chatapp.middleware.no_store",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "chatapp.middleware.Session",
+    "chatapp.middleware.Common",
+    "chatapp.middleware.Csrf",
+    "chatapp.middleware.Authentication",
+    "chatapp.middleware.Messages",
+    "chatapp.middleware.Clickjacking",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "chatapp.urls"
@@ -178,6 +178,7 @@ COMPRESSION = {
     "KEEP_TURNS": environment.integer("COMPRESSION_KEEP_TURNS", 2, least=1),
     "SUMMARY_TOKENS": environment.integer("COMPRESSION_SUMMARY_TOKENS", 1500, least=100),
     "PREPARE_MESSAGES": environment.integer("COMPRESSION_PREPARE_MESSAGES", 0),
+    "PROBE": environment.boolean("COMPRESSION_PROBE"),
     "TOOL_RESULT_MAX_LENGTH": environment.integer("TOOL_RESULT_MAX_LENGTH", 2000, least=100),
 }
 

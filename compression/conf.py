@@ -44,6 +44,8 @@ class CompressionSettings:
     #: Prepare in the background after so many messages beyond the tail; 0 turns this off.
     tool_result_max_length: int = 2000
     #: Characters of a tool result that the summariser is shown; at least 100.
+    probe: bool = False
+    #: Examine each new summary by one more call: see :mod:`compression.probe`.
     lease_seconds: float = 30.0
     #: How long a claim holds without being renewed, seconds. A crash locks no longer than this.
     renew_seconds: float = 10.0
@@ -105,6 +107,8 @@ def problems(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             number = "whole number" if kind is int else "number"
             sentence = f"COMPRESSION[{key!r}] must be a {number} from {low:g} to {high:g}."
             found.append(("E005", sentence))
+    if not isinstance(values.get("PROBE", False), bool):
+        found.append(("E005", "COMPRESSION['PROBE'] must be True or False."))
     if not found:
         lease = values.get("LEASE_SECONDS", 30.0)
         if values.get("RENEW_SECONDS", 10.0) > lease / 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compression.conf import CompressionSettings
-from compression.ports import Summarizer, TokenCounter, Transcript
+from compression.ports import Complete, Summarizer, TokenCounter, Transcript
 from compression.types import Sizes, Trigger
 
 
@@ -20,6 +20,11 @@ class Engine:
     extract: Summarizer | None = None
     #: The deterministic last resort; never used in the background. With no ``summarizers`` it is
     #: the method by design, and its summaries are not ``degraded``.
+    probe: Complete | None = None
+    #: Who sits the closed-book exam when ``PROBE`` is on; None: nobody.
+    uncached_surcharge: float | None = None
+    #: US dollars that a million prompt tokens cost more when they miss the provider's cache; None
+    #: when no price is known.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 from django.db import DatabaseError
 
 from compression import planner, signals, store
+from compression.accounting import Accounting, account
 from compression.engine import Request
 from compression.exceptions import (
     CompressionCancelled,
@@ -28,6 +29,7 @@ from compression.exceptions import (
 from compression.holding import holding, to_its_end
 from compression.judging import Case, Fruitless, Judgement, judge
 from compression.ports import Summarizer
+from compression.probe import probed
 from compression.store import Base, FitDraft
 from compression.types import Draft, Item, Outcome, Sizes, Span, SummaryStatus, Trigger
 
@@ -221,6 +223,9 @@ class Run:
                 on_tokens=self._progress,
             )
             judgement = await asyncio.to_thread(judge, draft, case)
+            probe = self._request.engine.probe
+            if probe is not None and self._request.settings.probe and not degraded:
+                draft, judgement = await probed(probe, draft, judgement, case)
         except DraftRejected as error:
             fruitless = isinstance(error, Fruitless)
             self._note(SummaryStatus.REJECTED, error.message, summarizer, fruitless=fruitless)
@@ -307,7 +312,15 @@ class Run:
             cost=draft.cost,
             duration=time.monotonic() - self._began,
             degraded=draft.degraded,
-            audit=judgement.audit,
+            audit=judgement.audit | {"accounting": asdict(self._bill(draft, judgement))},
+        )
+
+    def _bill(self, draft: Draft, judgement: Judgement) -> Accounting:
+        return account(
+            judgement.measures,
+            uncached_surcharge=self._request.engine.uncached_surcharge,
+            prompt_tokens=draft.prompt_tokens,
+            completion_tokens=draft.completion_tokens,
         )
 
     def _success(self, version: int, span: Span, draft: Draft, judgement: Judgement) -> Outcome:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from compression import conf, planner, runs, signals, store
+from compression.accounting import account
 from compression.conf import CompressionSettings
 from compression.editing import apply_edit
 from compression.engine import Engine, Request
@@ -133,6 +135,7 @@ async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> 
         engine.transcript,
         usage_before=measures.before.share,
         usage_after=measures.after.share,
+        audit=_audit_now(prepared, measures, engine),
     )
     if version is None:
         return None
@@ -261,6 +264,18 @@ async def _announce_promotion(request: Request) -> None:
         source_tokens=0,
         locks_input=request.locks_input,
     )
+
+
+def _audit_now(prepared: Version, measures: Measures, engine: Engine) -> dict[str, Any]:
+    """The draft's audit with the bill as it is now that it is put in place."""
+    billed = prepared.audit.get("accounting", {})
+    bill = account(
+        measures,
+        uncached_surcharge=engine.uncached_surcharge,
+        prompt_tokens=billed.get("prompt_tokens", 0),
+        completion_tokens=billed.get("completion_tokens", 0),
+    )
+    return {**prepared.audit, "accounting": asdict(bill)}
 
 
 def _measure_ready(

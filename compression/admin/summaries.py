@@ -165,6 +165,7 @@ class SummaryReviewAdmin(ReviewAdmin):
                 value=f"{summary.source_tokens:,} → {summary.summary_tokens:,}",
             ),
             Fact(label="Usage of the window", value=usage),
+            *_bill(summary.audit or {}),
             Fact(label="Model", value=self.shown(summary.model) or "none"),
             Fact(label="Instructions", value=summary.prompt_version or "none"),
             Fact(label="Cost", value=f"{summary.cost} USD" if summary.cost else "not known"),
@@ -337,3 +338,28 @@ def _or_none(value: Any) -> Any:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
+
+
+def _bill(audit: Mapping[str, Any]) -> list[Fact]:
+    """What the version's accounting and probe say; nothing for versions without them."""
+    bill, probe = audit.get("accounting"), audit.get("probe")
+    facts = []
+    if bill:
+        sizes = f"{bill['tokens_before']:,} → {bill['tokens_after']:,} tokens"
+        lost, cost = f"{bill['lost_cache_tokens']:,} tokens", bill["lost_cache_cost"]
+        priced = f"{lost}, {cost:.6f} USD" if cost is not None else lost
+        called = f"{bill['prompt_tokens']:,} in, {bill['completion_tokens']:,} out"
+        facts += [
+            Fact(label="Next request", value=sizes),
+            Fact(label="Read anew because the prompt cache is lost", value=priced),
+            Fact(label="Tokens of the summary's own calls", value=called),
+        ]
+    if probe:
+        score = (
+            f"{probe['right']} of {probe['asked']} answered from the summary alone, "
+            f"{probe['added']} added"
+            if "right" in probe
+            else probe.get("error", "The messages held nothing to ask about.")
+        )
+        facts.append(Fact(label="Closed-book probe", value=score))
+    return facts

@@ -6,7 +6,9 @@ or another run's always wins over a draft that comes late.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -157,8 +159,11 @@ def apply_ready(
     *,
     usage_before: float,
     usage_after: float,
+    audit: Mapping[str, Any] | None = None,
 ) -> int | None:
     """Put a prepared draft in place: claim and apply are one UPDATE. The new version.
+
+    ``audit``: in place of the one that it was prepared with.
 
     A background run that lives loses its lease to this; any other keeps its own, and the answer
     is None, as it is when the parent is no longer active. A draft whose source has changed is
@@ -185,6 +190,7 @@ def apply_ready(
                 version=version,
                 usage_before=usage_before,
                 usage_after=usage_after,
+                audit=clean(dict(prepared.audit if audit is None else audit)),
             )
             return version
     except StaleSource:

@@ -18,10 +18,7 @@ from tests.inprocess import JSON
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
 RULE = "Always write dates as year, month, day."
-WORDS = (
-    "harbour lantern module river ticket orbit garden signal copper window meadow engine quarter "
-    "silver market paper bridge winter number thunder village library"
-).split()
+WORDS = ["harbour", "lantern", "module", "river", "ticket", "orbit", "garden", "signal", "copper"]
 
 
 def prose(tokens: int, seed: int) -> str:
