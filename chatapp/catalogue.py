@@ -50,6 +50,13 @@ class Profile:
         quarter = self.window // RESERVE_SHARE
         return min(self.max_output_tokens or quarter, quarter)
 
+    @property
+    def uncached_surcharge(self) -> float | None:
+        """US dollars that a million prompt tokens cost more uncached; None when not known."""
+        if self.input_price is None or self.cached_input_price is None:
+            return None
+        return self.input_price - self.cached_input_price
+
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
         """US dollars of one call; None when the price is not known."""
         if self.input_price is None or self.output_price is None:
