@@ -137,9 +137,12 @@ async def test_a_learned_window_bounds_the_operators(
     upstream: FakeUpstream, client: OpenAIClient
 ) -> None:
     listing(upstream, "first")
-    catalogue = Catalogue(client, window=32_000)
+    clock = Clock()
+    catalogue = Catalogue(client, window=32_000, clock=clock)
     assert (await catalogue.profile("first")).window == 32_000
+    # By another process: it may take a moment to be seen.
     await alearn("first", "window", 6000)
+    clock.now += 10
     assert (await catalogue.profile("first")).window == 6000
     small = Catalogue(client, window=2000)
     assert (await small.profile("first")).window == 2000

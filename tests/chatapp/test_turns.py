@@ -275,7 +275,7 @@ async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_e
     async with staged(alice, tmp_path) as stage:
         catalogue = type(stage.machinery.catalogue)(stage.machinery.client, window=100_000)
         assert (await catalogue.profile("fake-model")).window == 100_000
-        await profiles.alearn("fake-model", "window", 5000)
+        await catalogue.learn("fake-model", "window", 5000)
         assert (await catalogue.profile("fake-model")).window == 5000
 
 
