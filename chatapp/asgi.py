@@ -12,6 +12,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 
 from django.core.asgi import get_asgi_application
 
+from chatapp.middleware import call_hooks_inline
+
+call_hooks_inline()
 http_application: Any = get_asgi_application()
 
 # These import models, so Django must be set up by now.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatapp.conversations.profiles import alearn, alearn_usage, anames, aprofile, asave
@@ -20,6 +20,9 @@ logger = logging.getLogger(__name__)
 # Seconds for which a server's list of models is believed, and for which its silence is.
 LIST_LIVES = 300.0
 SILENCE_LIVES = 5.0
+# Seconds for which a profile is believed without a look at the database: an operator's change, or
+# what another process has learned, counts so soon.
+PROFILE_LIVES = 5.0
 # The reply's share of the window when nobody says how long a reply may be.
 RESERVE_SHARE = 4
 
@@ -94,6 +97,9 @@ class Catalogue:
         self._failure: LLMError | None = None
         self._asking = asyncio.Lock()
         self._profiles: dict[str, Profile] = {}
+        self._read_until: dict[str, float] = {}
+        self._resolved: set[str] = set()
+        # Models whose figures of the last list are stored.
 
     async def default_name(self) -> str:
         """The model of a conversation that names none: the setting, else the server's first.
@@ -128,13 +134,16 @@ class Catalogue:
     async def profile(self, name: str) -> Profile:
         """What is known of a model; with its server silent, what was stored or the defaults."""
         name = name or await self.default_name()
+        if self._clock() < self._read_until.get(name, 0.0):
+            return self._profiles[name]
         try:
             await self._models()
         except LLMError:
             logger.info("The model server did not list its models; going on with what is known.")
         info = next((one for one in self._listed if one.name == name), None)
         stored = await aprofile(name)
-        if info is not None or stored is None:
+        if stored is None or (info is not None and name not in self._resolved):
+            self._resolved.add(name)
             prices = await asyncio.to_thread(self._prices, name) if self._prices else None
             figures = resolve_profile(name, info, prices=prices)
             await asave({name: _fields(figures)})
@@ -142,6 +151,7 @@ class Catalogue:
         assert stored is not None
         profile = _profile(stored, self._window)
         self._profiles[name] = profile
+        self._read_until[name] = self._clock() + PROFILE_LIVES
         return profile
 
     async def warm(self) -> None:
@@ -155,13 +165,16 @@ class Catalogue:
         """Remember what a server taught us: what it refuses, or its window."""
         await alearn(name, fact, value)
         self._profiles.pop(name, None)
+        self._read_until.pop(name, None)
 
     async def calibrate(self, profile: Profile, *, reported: int, counted: int) -> None:
         """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens."""
         if reported > 0 and counted > 0:
-            await alearn_usage(profile.name, reported=reported, counted=counted)
+            factor = await alearn_usage(profile.name, reported=reported, counted=counted)
             # Screens count with what is known without asking: what they are told next is right.
-            await self.profile(profile.name)
+            if factor is not None:
+                known = self._profiles.get(profile.name, profile)
+                self._profiles[profile.name] = replace(known, calibration=factor)
 
     async def _models(self) -> tuple[ModelInfo, ...]:
         """The server's list, asked for at most every few minutes. Raises LLMError."""
@@ -178,6 +191,7 @@ class Catalogue:
                 raise
             self._failure = None
             self._known_until = self._clock() + LIST_LIVES
+            self._resolved.clear()
             await asave({one.name: {} for one in self._listed}, complete=True)
             return self._listed
 

@@ -43,15 +43,15 @@ INSTALLED_APPS = [
     "chatapp",
 ]
 MIDDLEWARE = [
-    "chatapp.middleware.Security",
-    "chatapp.middleware.ContentPolicy",
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
     "chatapp.middleware.no_store",
-    "chatapp.middleware.Session",
-    "chatapp.middleware.Common",
-    "chatapp.middleware.Csrf",
-    "chatapp.middleware.Authentication",
-    "chatapp.middleware.Messages",
-    "chatapp.middleware.Clickjacking",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 ROOT_URLCONF = "chatapp.urls"

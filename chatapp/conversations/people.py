@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from django.conf import settings
-from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user_model
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user, get_user_model
+from django.contrib.auth.models import AnonymousUser, User
+from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from chatapp.models import UserSettings
@@ -31,5 +33,13 @@ def still_signed_in(session_key: str | None, user_id: int) -> bool:
     return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
+def person(request: HttpRequest) -> User | AnonymousUser:
+    """Whose request this is: session and account, read in one unit of work."""
+    user = get_user(request)
+    assert isinstance(user, User | AnonymousUser)
+    return user
+
+
+aperson = across(person)
 atheme = across(theme)
 astill_signed_in = across(still_signed_in)

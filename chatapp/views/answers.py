@@ -26,6 +26,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from chatapp.conversations import access
+from chatapp.conversations.people import aperson
 from chatapp.errors import (
     BadRequest,
     InternalError,
@@ -122,10 +123,9 @@ def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
                 refused.headers["Allow"] = ", ".join(allowed)
                 return refused
             try:
-                user = await request.auser()
-                if not user.is_authenticated or not user.is_active:
+                request.user = await aperson(request)
+                if not request.user.is_authenticated or not request.user.is_active:
                     raise SignedOut
-                request.user = user
                 return await view(request, *args, **kwargs)
             except UserFacingError as error:
                 return failure(request, error)
