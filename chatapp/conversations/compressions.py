@@ -1,0 +1,101 @@
+"""What a screen shows of a conversation's summary, and what that stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatapp.models import Conversation, Message, Summary
+from chatapp.screen import CompressionView
+from compression import store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """One version as far as it says what it stands for."""
+
+    parent: int
+    restored_from: int | None
+    first_seq: int
+    message_count: int
+    source_tokens: int
+
+
+def compression_view(row: Conversation) -> CompressionView:
+    """The active summary and the run under way. Expects ``row`` freshly read."""
+    state = store.compression_state(row)
+    active = None
+    if row.compression_version:
+        active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
+    messages, tokens = _stands_for(row)
+    return CompressionView(
+        running=state.running,
+        trigger=str(state.trigger or ""),
+        locks_input=state.locks_input,
+        started_at=state.started_at,
+        version=row.compression_version,
+        boundary=row.compressed_through,
+        summary=row.compressed_context,
+        compressed_at=row.compressed_at,
+        message_count=messages,
+        tokens_before=tokens,
+        tokens_after=active.summary_tokens if active else 0,
+        model=active.model if active else "",
+        degraded=active.degraded if active else False,
+        can_undo=active is not None and active.restored_from != 0,
+        can_redo=store.undone(row.pk),
+        truncated_through=row.truncated_through,
+        truncated_count=_truncated(row),
+    )
+
+
+def _stands_for(row: Conversation) -> tuple[int, int]:
+    """Messages and ruler tokens that the active version and those before it took in.
+
+    Each version says what its own span was; an edit repeats the span of the version it changed,
+    so spans are told apart by where they begin.
+    """
+    if not row.compressed_through:
+        return 0, 0
+    fields = (
+        "version",
+        "parent",
+        "restored_from",
+        "first_seq",
+        "message_count",
+        "source_tokens",
+    )
+    versions = {
+        number: _Version(
+            parent=parent,
+            restored_from=restored_from,
+            first_seq=first_seq,
+            message_count=count,
+            source_tokens=tokens,
+        )
+        for number, parent, restored_from, first_seq, count, tokens in Summary.objects.filter(
+            conversation=row, version__gt=0
+        ).values_list(*fields)
+    }
+    spans: dict[int, _Version] = {}
+    number = row.compression_version
+    while number in versions:
+        version = versions.pop(number)
+        if version.restored_from != 0:
+            spans.setdefault(version.first_seq, version)
+        number = version.parent
+    return (
+        sum(one.message_count for one in spans.values()),
+        sum(one.source_tokens for one in spans.values()),
+    )
+
+
+def _truncated(row: Conversation) -> int:
+    """How many messages after the boundary are left out of requests."""
+    if row.truncated_through <= row.compressed_through:
+        return 0
+    return Message.objects.filter(
+        conversation=row,
+        superseded_at__isnull=True,
+        seq__gt=row.compressed_through,
+        seq__lte=row.truncated_through,
+    ).count()
