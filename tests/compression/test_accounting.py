@@ -1,0 +1,89 @@
+"""The bill of a compression: stored with the version, on one ruler, with what the cache costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from compression import services, store
+from compression.accounting import account
+from compression.judging import Measures
+from compression.services import Engine
+from compression.testing import ScriptedSummarizer, says
+from compression.types import Trigger, Usage
+from tests.compression.hosting import COUNTER, SIZES, TRANSCRIPT, add, new_conversation
+from tests.compression.hosting import database as across
+
+GOOD = says("They talked about words.", constraints={1: "m1 word word"})
+
+
+def measures() -> Measures:
+    return Measures(
+        before=Usage(budget=1000, fixed=100, summary=50, pinned=10, tail=700),
+        after=Usage(budget=1000, fixed=100, summary=80, pinned=10, tail=200),
+        span_tokens=500,
+        growth_tokens=30,
+    )
+
+
+def test_what_lies_behind_the_instructions_is_read_anew() -> None:
+    bill = account(measures(), uncached_surcharge=2.5, prompt_tokens=900, completion_tokens=70)
+    assert (bill.tokens_before, bill.tokens_after) == (860, 390)
+    assert bill.lost_cache_tokens == 80 + 10 + 200
+    assert bill.lost_cache_cost == pytest.approx(290 * 2.5 / 1_000_000)
+    assert (bill.prompt_tokens, bill.completion_tokens) == (900, 70)
+
+
+def test_without_a_price_it_is_told_in_tokens() -> None:
+    bill = account(measures(), uncached_surcharge=None)
+    assert bill.lost_cache_cost is None
+    assert bill.lost_cache_tokens == 290
+
+
+def _engine(summarizer: ScriptedSummarizer) -> Engine:
+    return Engine(
+        transcript=TRANSCRIPT,
+        counter=COUNTER,
+        summarizers=(summarizer,),
+        uncached_surcharge=1.0,
+    )
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+async def test_the_bill_is_stored_with_the_version_and_agrees_with_the_outcome() -> None:
+    conversation = await across(new_conversation, 30)
+    summarizer = ScriptedSummarizer()
+    summarizer.enqueue(GOOD)
+    outcome = await services.compress(
+        conversation.pk, engine=_engine(summarizer), sizes=SIZES, trigger=Trigger.THRESHOLD
+    )
+    (version,) = await store.aversions(conversation.pk)
+    bill = version.audit["accounting"]
+    assert (bill["tokens_before"], bill["tokens_after"]) == (
+        outcome.tokens_before,
+        outcome.tokens_after,
+    )
+    assert 0 < bill["lost_cache_tokens"] < bill["tokens_after"]
+    assert bill["lost_cache_cost"] == pytest.approx(bill["lost_cache_tokens"] / 1_000_000)
+    assert version.duration is not None
+
+
+@pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
+async def test_a_prepared_summary_is_billed_by_the_request_that_it_is_applied_to() -> None:
+    """Breaks when: ``apply_ready`` leaves the bill of the moment of preparation."""
+    conversation = await across(new_conversation, 30)
+    summarizer = ScriptedSummarizer()
+    summarizer.enqueue(GOOD)
+    engine = _engine(summarizer)
+    await services.prepare(conversation.pk, engine=engine, sizes=SIZES)
+    prepared = await store.aready(conversation.pk)
+    assert prepared is not None
+    await across(add, conversation, "user")
+    outcome = await services.apply_ready(conversation.pk, engine=engine, sizes=SIZES)
+    assert outcome is not None
+    (version,) = await store.aversions(conversation.pk)
+    bill = version.audit["accounting"]
+    assert bill["tokens_after"] == outcome.tokens_after
+    assert bill["tokens_after"] > prepared.audit["accounting"]["tokens_after"]
+    assert version.audit["retention"] == prepared.audit["retention"]
