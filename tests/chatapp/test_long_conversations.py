@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from typing import Any
 
@@ -12,7 +13,7 @@ from django.contrib.auth.models import User
 from chatapp.models import Message, ModelProfile
 from compression.database import across
 from tests.chatapp.long_conversations import MODEL, RULER, StrictUpstream, Talk, talking
-from tests.fake_scripts import Json, Script, failing, is_summary_request
+from tests.fake_scripts import Json, Script, failing, is_summary_request, saying
 from tests.inprocess import JSON
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
@@ -272,3 +273,148 @@ async def test_a_summary_model_that_overflows_leaves_the_extract(
         assert [one.status for one in rows if one.version] == ["active"]
         assert rows[-1].degraded or rows[0].degraded
         assert_fits(talk)
+
+
+def _answering_probes(right: int) -> Any:
+    """Summaries and replies as usual; of each exam's questions the first ``right`` are known."""
+    default = StrictUpstream(window=1).answer
+
+    def answer(request: Json) -> Script:
+        wanted = (request.get("response_format") or {}).get("json_schema") or {}
+        if wanted.get("name") != "probe":
+            return default(request)
+        return saying(json.dumps({"answers": ["4"] * right}))
+
+    return answer
+
+
+async def test_the_probe_is_off_unless_it_is_set(alice: User, settings: Any) -> None:
+    strict = StrictUpstream(window=8192, answer=_answering_probes(0))
+    async with talking(alice, settings, strict, history(9_000)) as talk:
+        await talk.say("What is next?")
+        (version,) = await talk.summaries()
+        assert "probe" not in version.audit
+        assert len(await _probes(talk)) == 0
+
+
+async def test_the_probe_adds_what_the_summary_does_not_tell(alice: User, settings: Any) -> None:
+    """One more call for one summary; its score and its additions are kept with the version.
+
+    Breaks when: the run applies the draft without asking.
+    """
+    settings.COMPRESSION = {**settings.COMPRESSION, "PROBE": True}
+    strict = StrictUpstream(window=8192, answer=_answering_probes(0))
+    async with talking(alice, settings, strict, history(9_000)) as talk:
+        assert (await talk.say("What is next?"))["status"] == "complete"
+        assert_fits(talk)
+        (version,) = await talk.summaries()
+        score = version.audit["probe"]
+        assert score["asked"] == 12
+        assert score["right"] == 0
+        assert score["added"] > 0
+        context = [entry for entry in version.ledger if entry["section"] == "context"]
+        assert len(context) == score["added"]
+        assert all(entry["sources"] for entry in context)
+        assert len(await _probes(talk)) == 1
+
+
+async def test_a_probe_that_fails_changes_nothing(alice: User, settings: Any) -> None:
+    """I11. Breaks when: a failing exam fails the compression."""
+    settings.COMPRESSION = {**settings.COMPRESSION, "PROBE": True}
+    usual = _answering_probes(0)
+
+    def answer(request: Json) -> Script:
+        wanted = (request.get("response_format") or {}).get("json_schema") or {}
+        return failing(400, "No.") if wanted.get("name") == "probe" else usual(request)
+
+    strict = StrictUpstream(window=8192, answer=answer)
+    async with talking(alice, settings, strict, history(9_000)) as talk:
+        assert (await talk.say("What is next?"))["status"] == "complete"
+        (version,) = await talk.summaries()
+        assert version.status == "active"
+        assert version.audit["probe"]["error"]
+
+
+async def _probes(talk: Talk) -> list[Json]:
+    return [
+        one.json
+        for one in talk.upstream.chats
+        if ((one.json.get("response_format") or {}).get("json_schema") or {}).get("name") == "probe"
+    ]
+
+
+FOREIGN = {
+    "chinese": ("请始终用简短的句子回答。", "我们讨论了港口的建设计划和下一步的工作安排。"),
+    "arabic": (
+        "يجب دائما أن تكون الإجابات قصيرة.",
+        "ناقشنا خطة بناء الميناء وخطوات العمل التالية.",
+    ),
+    "german": ("Antworte immer in kurzen Sätzen.", "Wir sprachen über den Plan für den Hafen."),
+}
+
+
+@pytest.mark.parametrize("language", list(FOREIGN))
+async def test_a_summary_speaks_the_conversations_language(
+    alice: User, settings: Any, language: str
+) -> None:
+    """A model that summarises in English: its lines in another script are refused, and the rest,
+    in the user's own words, stays.
+
+    Breaks when: ``check_entries`` lets any script pass.
+    """
+    rule, said = FOREIGN[language]
+    delta = {
+        "narrative": "The user and the assistant discussed the construction of the harbour.",
+        "add": [
+            {"section": "constraints", "text": rule, "sources": [1]},
+            {"section": "decisions", "text": "The harbour is to be built soon.", "sources": [1]},
+            {"section": "done", "text": said, "sources": [1]},
+        ],
+    }
+    default = StrictUpstream(window=1).answer
+
+    def answer(request: Json) -> Script:
+        return saying(json.dumps(delta)) if is_summary_request(request) else default(request)
+
+    talked = [
+        {"role": "assistant" if number % 2 else "user", "content": f"{rule} {said * 20}"}
+        for number in range(40)
+    ]
+    strict = StrictUpstream(window=32_768, answer=answer)
+    settings.CONTEXT_WINDOW = 12_000
+    async with talking(alice, settings, strict, talked) as talk:
+        assert (await talk.say(said))["status"] == "complete"
+        row = await talk.row()
+        assert rule in row.compressed_context
+        assert said in row.compressed_context
+        # Letters tell Chinese and Arabic from English; German and English share theirs.
+        assert ("harbour" in row.compressed_context) == (language == "german")
+
+
+async def test_secrets_stay_out_of_summaries(alice: User, settings: Any) -> None:
+    """Breaks when: ``redact_delta`` is not called before the merge."""
+    secrets = ["sk-proj-abcdefghijklmnopqrstuvwx", "hunter2hunter2", "AKIAABCDEFGHIJKLMNOP"]
+    line = f"Always use the key {secrets[0]} and password={secrets[1]} and {secrets[2]} there."
+    said = history(9_000)
+    said[0]["content"] = f"{line} {said[0]['content']}"
+    for answer in (None, failing(500, "down")):
+        strict = StrictUpstream(window=8192)
+        if answer is not None:
+            strict.answer = _summaries_fail(answer)
+        said[0]["content"] += " Once more."
+        async with talking(alice, settings, strict, said) as talk:
+            assert (await talk.say("What is next?"))["status"] == "complete"
+            (version,) = [one for one in await talk.summaries() if one.version]
+            stored = json.dumps([version.text, version.ledger, version.narrative, version.audit])
+            assert "[redacted]" in version.text
+            assert not [secret for secret in secrets if secret in stored]
+            assert secrets[0] in (await talk.texts())[0]
+
+
+def _summaries_fail(failure: Script) -> Any:
+    default = StrictUpstream(window=1).answer
+
+    def answer(request: Json) -> Script:
+        return failure if is_summary_request(request) else default(request)
+
+    return answer
