@@ -129,7 +129,9 @@ class Actor:
         self.oracle.say(accepted.reply_seq, "assistant", "")
         return accepted
 
-    def fill(self, turns: int = 30, share: float = 0.6) -> None:
+    def fill(
+        self, turns: int = 30, share: float = 0.6, *, rules: bool = True, words: int = 70
+    ) -> None:
         """So many turns, or until there is something to compress, without asking the policy."""
         while turns and self.opened is None:
             basis = basis_of(self.oracle.code)
@@ -137,9 +139,11 @@ class Actor:
             if built.usage.share >= share:
                 return
             number = next(self.numbers)
-            accepted = self.begin(self.text(40, f"Rule r{number} holds, always." * (number % 3)))
+            accepted = self.begin(
+                self.text(words // 2, f"Rule r{number} holds, always." * (rules * number % 3))
+            )
             assert accepted is not None
-            self.finish(accepted, self.text(70), TurnStatus.COMPLETE)
+            self.finish(accepted, self.text(words), TurnStatus.COMPLETE)
             turns -= 1
 
     def send(self, words: int, reply: int, what: str, status: TurnStatus, mood: str) -> None:
