@@ -17,6 +17,7 @@ from compression.audit import (
     check_delta,
     check_draft,
     check_entries,
+    redact,
     redact_delta,
 )
 from compression.editing import delta_from_markdown
@@ -154,7 +155,7 @@ class PromptSummarizer:
             clean, secrets_found = redact_delta(checked.kept)
             if secrets_found:
                 notes.append(f"redacted: {secrets_found} secrets")
-            notes.extend(checked.dropped)
+            notes.extend(redact(note)[0] for note in checked.dropped)
             ledger, ignored = apply_delta(
                 ledger,
                 clean,

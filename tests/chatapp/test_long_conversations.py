@@ -392,8 +392,12 @@ async def test_a_summary_speaks_the_conversations_language(
 
 
 async def test_secrets_stay_out_of_summaries(alice: User, settings: Any) -> None:
-    """Breaks when: ``redact_delta`` is not called before the merge."""
-    secrets = ["sk-proj-abcdefghijklmnopqrstuvwx", "hunter2hunter2", "AKIAABCDEFGHIJKLMNOP"]
+    """Neither in the text nor in what the reviewer is told of it.
+
+    Breaks when: ``redact_delta`` is not called before the merge, or the audit names as missing
+    what was left out on purpose.
+    """
+    secrets = ["sk-proj-abcdefghijklmnopqrstuvwx", "hunter2hunter2", "ghp_abcdefghijklmnopqrstuvwx12"]
     line = f"Always use the key {secrets[0]} and password={secrets[1]} and {secrets[2]} there."
     said = history(9_000)
     said[0]["content"] = f"{line} {said[0]['content']}"
@@ -407,7 +411,7 @@ async def test_secrets_stay_out_of_summaries(alice: User, settings: Any) -> None
             (version,) = [one for one in await talk.summaries() if one.version]
             stored = json.dumps([version.text, version.ledger, version.narrative, version.audit])
             assert "[redacted]" in version.text
-            assert not [secret for secret in secrets if secret in stored]
+            assert not [secret for secret in secrets if secret.casefold() in stored.casefold()]
             assert secrets[0] in (await talk.texts())[0]
 
 

@@ -205,3 +205,10 @@ def test_hostile_texts_take_bounded_time(text: str) -> None:
     salient(text)
     redact(text)
     assert time.perf_counter() - started < 3
+
+
+def test_a_secret_is_neither_salient_nor_told_as_missing() -> None:
+    """Breaks when: the audit looks for salient items before the secrets are out."""
+    secret = "ghp_abcdefghijklmnopqrstuvwx12"
+    item = Item(seq=1, role="user", text=f"The token is {secret}, the port 8443.", tokens=20)
+    assert audit([item], "Nothing.").missing == ("8443",)

@@ -228,3 +228,12 @@ def test_an_object_in_the_middle_is_found() -> None:
     assert read_delta(text).narrative == "ok {not json}"
     with pytest.raises(DraftRejected):
         read_delta("{" * 100_000)
+
+
+async def test_what_is_dropped_is_noted_without_its_secrets() -> None:
+    """Breaks when: notes are kept before the secrets are out."""
+    secret = "sk-proj-abcdefghijklmnop1234"
+    add = [{"section": "context", "text": f"the key is {secret}", "sources": [9]}]
+    made, _ = await draft(Model({"narrative": "They spoke.", "add": add}))
+    assert made.notes
+    assert secret not in " ".join(made.notes)
