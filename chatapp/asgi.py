@@ -55,7 +55,8 @@ def _static_headers(headers: Any, path: str, url: str) -> None:
 
 _files = WhiteNoise(
     None,
-    root=str(settings.STATIC_ROOT),
+    # Not collected yet, as in most tests: there is nothing to serve.
+    root=str(settings.STATIC_ROOT) if settings.STATIC_ROOT.is_dir() else None,
     prefix=settings.STATIC_URL,
     immutable_file_test=lambda path, url: bool(_HASHED.search(url)),
     add_headers_function=_static_headers,

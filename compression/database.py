@@ -11,7 +11,7 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connections
@@ -75,19 +75,32 @@ def across(
     return crossing
 
 
-def close_pools() -> None:
-    """Wait for running units and close every connection of the pools' threads."""
+def drain(*, close: bool = False) -> None:
+    """Wait until no unit runs or waits any more, those included whose awaiters are gone.
+
+    ``close``: each thread of the pools closes its connections too.
+    """
     for pool in (_pool, _background_pool):
         if pool.cache_info().currsize:
             executor = pool()
-            # Each thread of the pool waits for the others, so that each closes its own.
+            # Each thread waits for the others, so that each takes one of these calls.
             together = threading.Barrier(executor._max_workers)
-            for _ in range(executor._max_workers):
-                executor.submit(_close_own, together)
-            executor.shutdown(wait=True)
+            calls = [
+                executor.submit(_arrive, together, close) for _ in range(executor._max_workers)
+            ]
+            wait(calls)
+
+
+def close_pools() -> None:
+    """Wait for running units, and end the pools with every connection of their threads."""
+    drain(close=True)
+    for pool in (_pool, _background_pool):
+        if pool.cache_info().currsize:
+            pool().shutdown(wait=True)
             pool.cache_clear()
 
 
-def _close_own(together: threading.Barrier) -> None:
-    connections.close_all()
+def _arrive(together: threading.Barrier, close: bool) -> None:
+    if close:
+        connections.close_all()
     together.wait()

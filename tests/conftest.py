@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, BrowserContext
 
-from compression.database import close_pools
+from compression.database import close_pools, drain
 from tests import browsers, network
 from tests.servers import RunningServer, start_server
 
@@ -50,6 +50,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if soak:
         config.hook.pytest_deselected(items=soak)
         items[:] = [item for item in items if item not in soak]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Let units of work end whose awaiters were cancelled: emptying tables would wait for them."""
+    drain()
 
 
 @pytest.fixture(scope="session", autouse=True)
