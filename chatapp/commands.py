@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -259,6 +260,18 @@ async def continue_in_new(user_id: int, code: str) -> str:
     tokens = wiring.machinery().counter.count(frame.summary)
     turns = compression_settings(frame).keep_turns
     return await branching.acontinue_in_new(user_id, code, turns, tokens)
+
+
+async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
+    """Set or clear one of a conversation's times and tell its viewers. Raises NotFound.
+
+    Deleting ends what runs: nobody waits for it any more, and it may cost money.
+    """
+    if field == "deleted_at" and on:
+        await services.cancel((await aowned_frame(user_id, code)).conversation_id)
+        with suppress(NothingToStop):
+            await stop(user_id, code)
+    await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))
 
 
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:

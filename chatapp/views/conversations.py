@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from chatapp import commands, forms, wiring
+from chatapp import commands, forms
 from chatapp.conversations import access
 from chatapp.errors import InvalidInput
 from chatapp.models import TitleSource
@@ -54,8 +54,7 @@ def flag(command: str, field: str, *, on: bool) -> Handler:
 
     @signed_in("POST")
     async def view(request: HttpRequest, code: str) -> HttpResponseBase:
-        conversation_id = await access.aset_flag(user_id(request), code, field, on=on)
-        await wiring.bus().nudge(conversation_id)
+        await commands.set_flag(user_id(request), code, field, on=on)
         gone = field == "deleted_at" and on
         return accepted(request, command, {"done": True}, to="/" if gone else page_of(code))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.test import AsyncClient
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 FORM = "application/x-www-form-urlencoded"
 ERROR_FIELDS = {"code", "message", "retryable", "retry_after", "fields", "partial_kept"}
-ID = str(uuid4())
+ID = "6b25ad69-4f94-468a-8f23-78e178105f8a"
 
 
 def error_of(answer: Any) -> dict[str, Any]:

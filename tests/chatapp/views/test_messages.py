@@ -168,6 +168,20 @@ async def test_stop_ends_the_turn_once(
     assert error_of(again)["code"] == "nothing_to_stop"
 
 
+async def test_i31_deleting_ends_the_reply_and_nothing_comes_back(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """Breaks when: a conversation is deleted without stopping its turn."""
+    upstream.enqueue(held(asyncio.Event()))
+    begun = await send(client, code)
+    await upstream.came(1)
+    assert (await client.post(f"/c/{code}/delete/", headers=JSON)).status_code == 200
+    await settle()
+    assert (await Turn.objects.aget(pk=begun["turn"])).status == "stopped"
+    assert (await client.get(f"/c/{code}/", headers=JSON)).status_code == 404
+    assert (await client.get("/", headers=JSON)).json()["conversations"] == []
+
+
 async def test_regenerate_edit_and_continue(client: AsyncClient, code: str) -> None:
     await send(client, code)
     await settle()
