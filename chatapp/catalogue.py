@@ -154,18 +154,22 @@ class Catalogue:
         self._read_until[name] = self._clock() + PROFILE_LIVES
         return profile
 
-    async def warm(self) -> None:
-        """Ask for the models once, so that the first page can name them. Never raises."""
+    async def warm(self, *more: str) -> None:
+        """Ask for the models once, so that the first page can name them. Never raises.
+
+        ``more`` are models to know of besides the default one; empty names are passed over.
+        """
         try:
-            await self.profile(await self.default_name())
+            for name in (await self.default_name(), *filter(None, more)):
+                await self.profile(name)
         except LLMError as error:
             logger.warning("The model server is not ready: %s", error.message)
 
     async def learn(self, name: str, fact: str, value: Any) -> None:
         """Remember what a server taught us: what it refuses, or its window."""
         await alearn(name, fact, value)
-        self._profiles.pop(name, None)
         self._read_until.pop(name, None)
+        await self.profile(name)
 
     async def calibrate(self, profile: Profile, *, reported: int, counted: int) -> None:
         """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens."""

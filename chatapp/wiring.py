@@ -97,7 +97,7 @@ def started() -> bool:
 async def start() -> None:
     """Begin to sweep what crashed processes left, and ask which models there are."""
     runner().keep()
-    runner().spawn(machinery().catalogue.warm(), "asking for the models")
+    runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")
 
 
 async def shutdown() -> None:
