@@ -1,0 +1,133 @@
+"""What is left of 40 facts and 10 rules after 20 compressions, by the quality of the summariser."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from tests.benchmarks._host import Host
+from tests.benchmarks._models import FORGED, QUALITIES, fact, prose, rule, summarizer
+from tests.benchmarks._plot import Panel, write
+
+WINDOW = 16_384
+COMPRESSIONS = 20
+FACTS, RULES = 40, 10
+PLOT = Path("var/benchmarks/drift.png")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One summariser's state after one compression."""
+
+    facts: int
+    #: Planted below the boundary and found in the summary.
+    facts_planted: int
+    rules: int
+    rules_planted: int
+    forged: int
+    #: Things in the summary that nobody said.
+    tokens: int
+    #: Calibrated tokens of the summary as it is sent.
+    usage: float
+
+
+async def run(quality: str) -> tuple[list[Point], int]:
+    """The points of one summariser ("extract": none), and how many drafts were refused."""
+    chance = random.Random(11)
+    host = Host(
+        window=WINDOW, summarizer=None if quality == "extract" else summarizer(quality, WINDOW)
+    )
+    facts = [fact(number) for number in range(FACTS)]
+    rules = [rule(number) for number in range(RULES)]
+    planted: dict[str, int] = {}
+    # Code or rule: the seq at which it was said.
+    points: list[Point] = []
+    while len(points) < COMPRESSIONS:
+        said = [prose(60, chance)]
+        due = len(points) + 1
+        # Two facts a compression, and a rule every other one, at the first chance.
+        for sentence, code in facts[: 2 * due]:
+            if code not in planted and len(said) < 3:
+                said.append(sentence)
+                planted[code] = len(host.messages) + 1
+        for one in rules[: (due + 1) // 2]:
+            if one not in planted and len(said) < 3:
+                said.append(one)
+                planted[one] = len(host.messages) + 1
+        chance.shuffle(said)
+        host.say("user", " ".join(said))
+        before = host.version
+        await host.fitted()
+        host.say("assistant", prose(420, chance))
+        if host.version > before:
+            points.append(_point(host, planted, [code for _, code in facts], rules))
+    return points, host.refused
+
+
+def _point(host: Host, planted: dict[str, int], codes: list[str], rules: list[str]) -> Point:
+    old = {what for what, seq in planted.items() if seq <= host.boundary}
+    built, _, _ = host.request()
+    system = str(built.messages[0]["content"])
+    return Point(
+        facts=sum(code in system for code in codes if code in old),
+        facts_planted=sum(code in old for code in codes),
+        rules=sum(one in system for one in rules if one in old),
+        rules_planted=sum(one in old for one in rules),
+        forged=system.count(FORGED),
+        tokens=built.usage.summary,
+        usage=built.usage.share,
+    )
+
+
+def _table(results: dict[str, tuple[list[Point], int]]) -> None:
+    names = list(results)
+    print("facts and rules in the summary of those said, then its tokens, after each compression")
+    print("   " + "".join(f"{name:>20}" for name in names))
+    for number in range(COMPRESSIONS):
+        cells = []
+        for name in names:
+            one = results[name][0][number]
+            shares = f"{one.facts}/{one.facts_planted} {one.rules}/{one.rules_planted}"
+            cells.append(f"{shares} {one.tokens:>5}")
+        print(f"{number + 1:>2} " + "".join(f"{cell:>20}" for cell in cells))
+    print("refused drafts: " + ", ".join(f"{name} {results[name][1]}" for name in names))
+    forged = {name: sum(one.forged for one in results[name][0]) for name in names}
+    print("things nobody said: " + ", ".join(f"{name} {forged[name]}" for name in names))
+
+
+def _plot(results: dict[str, tuple[list[Point], int]]) -> None:
+    def panel(title: str, value: Callable[[Point], float], top: float) -> Panel:
+        lines = {name: [value(one) for one in points] for name, (points, _) in results.items()}
+        return Panel(title=title, lines=lines, top=top)
+
+    panels = [
+        panel(f"facts in the summary, of {FACTS}", lambda one: one.facts, FACTS),
+        panel(f"rules in force, of {RULES}", lambda one: one.rules, RULES),
+        panel("tokens of the summary", lambda one: one.tokens, 2000),
+    ]
+    write(PLOT, panels)
+    print(f"plot: {PLOT}")
+
+
+def main() -> int:
+    """0 when nobody's inventions came in, and whoever noted a rule kept it to the end."""
+    results = {name: asyncio.run(run(name)) for name in ("extract", *QUALITIES)}
+    _table(results)
+    _plot(results)
+    bad = []
+    for name, (points, _) in results.items():
+        last = points[-1]
+        if any(one.forged for one in points):
+            bad.append(f"{name}: something that nobody said is in the summary")
+        if name != "drops lines" and last.rules < last.rules_planted:
+            bad.append(f"{name}: {last.rules_planted - last.rules} rules were lost")
+        if any(b.rules < a.rules for a, b in pairwise(points)):
+            bad.append(f"{name}: a rule that stood was dropped")
+    if results["perfect"][0][-1].facts < FACTS - 2:
+        bad.append("perfect: facts were lost")
+    print("\n".join(bad) or "No rule that stood was lost, and nothing was invented.")
+    return 1 if bad else 0
