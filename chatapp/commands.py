@@ -35,12 +35,14 @@ async def send(
     client_msg_id: uuid.UUID,
     *,
     last_seen_seq: int | None = None,
+    frame: context.Basis | None = None,
 ) -> sending.Accepted | sending.Queued:
     """Store a message and begin its turn; only then answer.
 
-    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn.
+    ``frame`` is what ``aowned_frame`` has just given, if it was asked already. Raises NotFound,
+    MessageTooLarge before anything is stored, TurnOpen, MovedOn.
     """
-    frame = await aowned_frame(user_id, code)
+    frame = frame or await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     tokens = await _count(text)
     try:

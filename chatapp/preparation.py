@@ -10,9 +10,10 @@ from chatapp import context
 from chatapp.catalogue import Profile
 from chatapp.conversations.masks import amask
 from chatapp.conversations.progress import aset_truncated
-from chatapp.conversations.reading import abasis
+from chatapp.conversations.reading import abasis, basis
 from chatapp.errors import ContextBlocked
 from compression import conf, planner, services, store
+from compression.database import across
 from compression.exceptions import CompressionError, CompressionRunning, NothingToCompress
 from compression.masking import maskable
 from compression.policy import PolicySettings, PolicyState, breaker_open, decide
@@ -77,8 +78,7 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
     if overflowed:
         await _compress(conversation_id, means, await _read(conversation_id, means), tried, True)
     for _ in range(MAX_ROUNDS):
-        await _wait_for_lock(conversation_id)
-        prepared = await _judged(await _read(conversation_id, means), means, tried)
+        prepared = await _judged(await _read_unlocked(conversation_id, means), means, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
@@ -119,9 +119,26 @@ def _items(basis: context.Basis) -> tuple[Item, ...]:
     return tuple(one.as_item() for one in context.visible_tail(basis))
 
 
+async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
+    """The same once no compression is under way that the conversation waits for."""
+    while True:
+        locked, basis = await _alook(conversation_id)
+        if not locked:
+            return _as_request(basis, means)
+        await _wait_for_lock(conversation_id)
+
+
+def _look(conversation_id: int) -> tuple[bool, context.Basis]:
+    """Whether a compression locks the input, and the basis of a request, in one unit of work."""
+    return store.read_state(conversation_id).locks_input, basis(conversation_id)
+
+
 async def _read(conversation_id: int, means: Means) -> Prepared:
     """The request as it would be now, not judged yet."""
-    basis = await abasis(conversation_id)
+    return _as_request(await abasis(conversation_id), means)
+
+
+def _as_request(basis: context.Basis, means: Means) -> Prepared:
     profile = means.profile
     sized = context.sizes(
         basis,
@@ -274,3 +291,6 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
             sizes=prepared.sizes,
             settings=compression_settings(prepared.basis),
         )
+
+
+_alook = across(_look)

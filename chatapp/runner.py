@@ -20,7 +20,7 @@ from chatapp.announcing import Announcer, common
 from chatapp.bus import Bus
 from chatapp.catalogue import Profile
 from chatapp.conversations import progress
-from chatapp.conversations.access import aset_automatic_title
+from chatapp.conversations.access import amay_be_named, aset_automatic_title
 from chatapp.conversations.reading import abasis
 from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
@@ -39,6 +39,8 @@ from compression.types import Outcome
 logger = logging.getLogger(__name__)
 Begun = TypeVar("Begun", bound=Accepted | Queued)
 
+# Seconds by which a turn is ahead of being announced: rendering that would delay the request.
+HEAD_START = 0.02
 # How often the last write of a turn is tried while the database is away.
 FINISH_TRIES = 8
 
@@ -100,7 +102,19 @@ class Runner:
         self._streams[job.turn] = stream
         self._pace.streams = len(self._streams)
         stream.task = asyncio.create_task(self._run(stream), name=f"turn {job.turn}")
-        await self._announcer.begun(accepted)
+        self.spawn(self._announce(stream, accepted), f"announcing turn {job.turn}")
+
+    async def _announce(self, stream: LiveStream, accepted: Accepted) -> None:
+        """Tell viewers that a turn begins: while the model reads the request, or soon at least."""
+        try:
+            async with asyncio.timeout(HEAD_START):
+                await stream.asked.wait()
+        except TimeoutError:
+            logger.debug("Turn %s takes its time to begin.", stream.job.turn)
+        try:
+            await self._announcer.begun(accepted)
+        finally:
+            stream.announced.set()
 
     def stop(self, turn: int) -> None:
         """End a turn of this process now; one of another process ends at its next look."""
@@ -230,6 +244,7 @@ class Runner:
         match step:
             case Asked(manifest=manifest):
                 stream.manifest = manifest
+                stream.asked.set()
             case Said(text=text):
                 stream.add(text=text)
                 await self._flush_if_due(stream)
@@ -241,9 +256,8 @@ class Runner:
         return None
 
     async def _flush_if_due(self, stream: LiveStream) -> None:
-        if not stream.started:
-            stream.started = True
-            self.spawn(progress.afirst_token(stream.job.turn), "first token")
+        if stream.noted is None:
+            stream.noted = self.spawn(progress.afirst_token(stream.job.turn), "first token")
         if stream.due_in <= 0:
             await self._flush(stream)
         else:
@@ -260,6 +274,7 @@ class Runner:
 
     async def _flush(self, stream: LiveStream) -> None:
         """Tell viewers what came since the last time, rendered once for all of them."""
+        await stream.announced.wait()
         offset, reasoning_offset = len(stream.text), len(stream.reasoning)
         text, reasoning = stream.take()
         job = stream.job
@@ -306,8 +321,14 @@ class Runner:
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
         """The turn's last write; tried again while the database is away. Never raises."""
         job = stream.job
+        # The end of a turn is told after its beginning, also when nothing was ever asked.
+        stream.asked.set()
+        await stream.announced.wait()
         await self._tell_the_rest(stream)
         ending = await self._with_text(stream, ending)
+        if stream.noted is not None:
+            # An ended turn takes no more notes.
+            await asyncio.wait({stream.noted})
         for attempt in range(FINISH_TRIES):
             if stream.lost:
                 return
@@ -342,6 +363,8 @@ class Runner:
             logger.exception("What follows turn %s failed.", job.turn)
 
     async def _name(self, conversation_id: int) -> None:
+        if not await amay_be_named(conversation_id):
+            return
         basis = await abasis(conversation_id)
         first = next((one.text for one in basis.tail if one.role == "user"), "")
         title = titles.first_words(first)

@@ -35,8 +35,12 @@ class LiveStream:
     lost: bool = False
     #: Another process ended this turn: nothing more may be written.
     manifest: dict[str, Any] = field(default_factory=dict)
-    started: bool = False
-    #: The first piece came.
+    noted: asyncio.Task[None] | None = None
+    #: Stores that the first piece came.
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    #: The model has the request.
+    announced: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Viewers have been told that the turn begins.
     waits: asyncio.Event = field(default_factory=asyncio.Event)
     #: Something came before its time.
     _begun: bool = False

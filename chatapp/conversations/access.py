@@ -15,6 +15,7 @@ from compression.database import across
 
 # The list shows this many at once; the rest is found by searching.
 LINKS = 200
+_UNNAMED = Q(title="") & ~Q(title_source=TitleSource.PERSON)
 
 
 def parse_code(code: str) -> uuid.UUID:
@@ -118,7 +119,14 @@ def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
             owner_id=user_id, deleted_at__isnull=True, archived_at__isnull=not archived
         )
         .annotate(
-            answering=Exists(Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None))
+            answering=Exists(Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)),
+            unseen=Exists(
+                Turn.objects.filter(
+                    conversation=OuterRef("pk"),
+                    finished_at__isnull=False,
+                    event_no__gt=OuterRef("seen_event_no"),
+                )
+            ),
         )
         .order_by(F("pinned_at").desc(nulls_last=True), "-updated_at", "-pk")[:LINKS]
     )
@@ -130,6 +138,7 @@ def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
             pinned=row.pinned_at is not None,
             archived=row.archived_at is not None,
             answering=row.answering,  # type: ignore[attr-defined]
+            unseen=row.unseen,  # type: ignore[attr-defined]
         )
         for row in rows
     ]
@@ -147,9 +156,24 @@ def change(user_id: int, code: str, changes: dict[str, Any]) -> int:
 
 def set_automatic_title(conversation_id: int, title: str) -> int | None:
     """Give a title unless a person has; the new ``event_no``, None when nothing changed."""
+    changed = Conversation.objects.filter(_UNNAMED, pk=conversation_id).update(
+        title=title, title_source=TitleSource.FIRST_WORDS, event_no=F("event_no") + 1
+    )
+    if not changed:
+        return None
+    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
+
+
+def may_be_named(conversation_id: int) -> bool:
+    """Whether the conversation has no title, and no person took it away."""
+    return Conversation.objects.filter(_UNNAMED, pk=conversation_id).exists()
+
+
+def replace_automatic_title(conversation_id: int, title: str) -> int | None:
+    """Put the model's title in place of the first words; as :func:`set_automatic_title`."""
     changed = Conversation.objects.filter(
-        Q(title="") & ~Q(title_source=TitleSource.PERSON), pk=conversation_id
-    ).update(title=title, title_source=TitleSource.FIRST_WORDS, event_no=F("event_no") + 1)
+        pk=conversation_id, title_source=TitleSource.FIRST_WORDS, deleted_at__isnull=True
+    ).update(title=title, title_source=TitleSource.MODEL, event_no=F("event_no") + 1)
     if not changed:
         return None
     return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
@@ -165,6 +189,13 @@ def set_flag(user_id: int, code: str, field: str, *, on: bool) -> int:
         **{field: Now() if on else None}, event_no=F("event_no") + 1
     )
     return row.pk
+
+
+def mark_seen(user_id: int, code: str, event_no: int) -> None:
+    """Note that the owner has had the events up to ``event_no`` on the screen. Raises NotFound."""
+    row = owned(user_id, code)
+    seen = min(event_no, row.event_no)
+    Conversation.objects.filter(pk=row.pk, seen_event_no__lt=seen).update(seen_event_no=seen)
 
 
 def project_id(user_id: int, slug: str) -> int | None:
@@ -192,6 +223,9 @@ anewest = across(newest)
 alinks = across(links)
 achange = across(change)
 aset_automatic_title = across(set_automatic_title)
+amay_be_named = across(may_be_named)
 aset_flag = across(set_flag)
+amark_seen = across(mark_seen)
+areplace_automatic_title = across(replace_automatic_title)
 aproject_id = across(project_id)
 asave_draft = across(save_draft)

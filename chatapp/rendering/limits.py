@@ -53,6 +53,8 @@ def estimate(text: str) -> float:
 
 def _cells(prose: str) -> int:
     """Cells of the tables at most: each row gets as many as the head has, written or not."""
+    if "-" not in prose or ("|" not in prose and ":" not in prose):
+        return 0
     count = 0
     for block in _blank_line.split(prose):
         rules = [rule for rule in _maybe_table_rule.findall(block) if "-" in rule]

@@ -8,8 +8,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp import commands, forms, wiring
+from chatapp import commands, forms, preferences, wiring
 from chatapp.conversations import access, branching, sending
+from chatapp.conversations.reading import aowned_frame
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
     accepted,
@@ -29,7 +30,7 @@ async def create(request: HttpRequest) -> HttpResponseBase:
     fields = fields_of(request)
     values = {
         "title": forms.title(fields),
-        "model": forms.model_name(fields),
+        "model": forms.model_name(fields) or await preferences.default_model(user_id(request)),
         "system_prompt": forms.system_prompt(fields),
         "project": forms.project(fields),
     }
@@ -44,13 +45,16 @@ async def create(request: HttpRequest) -> HttpResponseBase:
 @signed_in("POST")
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
-    fields = await fields_for(request, code)
+    # Not found comes before anything in the body is judged, as with fields_for.
+    frame = await aowned_frame(user_id(request), code)
+    fields = fields_of(request)
     result = await commands.send(
         user_id(request),
         code,
         forms.message_text(fields),
         forms.client_msg_id(fields),
         last_seen_seq=forms.number(fields, "last_seen_seq"),
+        frame=frame,
     )
     return _begun(request, code, "message-send", result)
 

@@ -27,6 +27,8 @@ _USAGE = (
     '"model":"benchmark","choices":[],"usage":{"prompt_tokens":40,"completion_tokens":%d,'
     '"total_tokens":%d}}\n\n'
 )
+# A word of letters, since Markdown looks for lists at every number.
+LETTERS = str.maketrans("0123456789", "abcdefghij")
 # A paragraph ends after so many tokens, as in a model's prose.
 PARAGRAPH = 60
 
@@ -38,7 +40,8 @@ def _framed(events: Iterable[str]) -> bytes:
 
 def _token(number: int) -> str:
     ending = "\\n\\n" if number % PARAGRAPH == PARAGRAPH - 1 else " "
-    text = f'{{"content":"{time.monotonic_ns() // 1000}{ending}"}}'
+    word = str(time.monotonic_ns() // 1000).translate(LETTERS)
+    text = f'{{"content":"{word}{ending}"}}'
     return _CHUNK % (text, "null")
 
 

@@ -25,6 +25,7 @@ import aiohttp
 Json = dict[str, Any]
 TIMEOUT = 60.0
 SECRET = "b" * 32
+DIGITS = str.maketrans("abcdefghij", "0123456789")
 
 
 def now() -> float:
@@ -185,7 +186,7 @@ class Viewer:
             if not self.first.done():
                 self.first.set_result(at)
             told = self.arrivals[-1][0] if self.arrivals else 0.0
-            sent = [float(word) for word in text.split()]
+            sent = [float(word) for word in text.translate(DIGITS).split()]
             self.arrivals += [(one, at) for one in sent if one > told]
         # A viewer that had to catch up is told of the end by a state without an open turn.
         over = event["type"] == "state" and event["turn"] is None and self.first.done()
