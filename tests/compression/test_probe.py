@@ -86,6 +86,12 @@ def drafted(cap: int = 1500) -> tuple[Draft, Judgement, Case]:
     return draft, judge(draft, case), case
 
 
+def score_of(judgement: Judgement) -> dict[str, Any]:
+    score = judgement.audit["probe"]
+    assert isinstance(score, dict)
+    return score
+
+
 def test_questions_are_the_spans_own_sentences_with_a_gap() -> None:
     asked = questions(conversation())
     assert [(one.seq, one.answer) for one in asked] == [
@@ -163,14 +169,14 @@ async def test_whatever_the_model_does_the_summary_stays(answer: str | BaseExcep
     same, after = await probed(Examinee(answer), draft, judgement, case)
     assert same.ledger == draft.ledger
     assert (after.text, after.ledger) == (judgement.text, judgement.ledger)
-    assert after.audit["probe"]["error"]
+    assert score_of(after)["error"]
 
 
 async def test_a_wrong_or_endless_answer_is_a_miss() -> None:
     draft, judgement, case = drafted()
     everything = " ".join(FACTS.values()) * 3
     _, after = await probed(Examinee(knows(everything, "8444")), draft, judgement, case)
-    assert after.audit["probe"]["right"] == 0
+    assert score_of(after)["right"] == 0
 
 
 async def test_nothing_is_taken_out_to_make_room() -> None:
@@ -179,7 +185,7 @@ async def test_nothing_is_taken_out_to_make_room() -> None:
     draft, judgement, case = drafted(cap=items_cap)
     _, after = await probed(Examinee(knows()), draft, judgement, case)
     assert after.text == judgement.text
-    assert after.audit["probe"]["added"] == 0
+    assert score_of(after)["added"] == 0
     assert after.summary_tokens <= cap_tokens(SIZES, case.settings)
     assert not [one for one in after.ledger.entries if one.state is EntryState.EVICTED]
 

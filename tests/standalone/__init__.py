@@ -1,0 +1,1 @@
+"""A second, tiny host of compression: letters in threads. It knows nothing of the chat."""

@@ -1,0 +1,70 @@
+"""The letters keep compression's contract, and can be compressed and reviewed.
+
+Run by Django's own runner under these settings; see tests/compression/test_standalone.py.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.contrib.auth.models import User
+from django.test import TransactionTestCase
+from django.urls import reverse
+
+from compression.contract import ContractTests
+from compression.database import across
+from compression.ports import Transcript
+from tests.standalone.letters.compressing import COUNTER, Letters, make_room
+from tests.standalone.letters.models import Digest, Letter, Thread
+
+
+class LettersTests(ContractTests, TransactionTestCase):
+    """The contract, on threads of letters."""
+
+    transcript: ClassVar[Transcript] = Letters()
+
+    def start(self) -> int:
+        """A thread."""
+        return int(Thread.objects.create(subject="Words").pk)
+
+    def say(self, conversation_id: int, role: str, text: str) -> int:
+        """A letter."""
+        number = Letter.objects.filter(thread=conversation_id).count() + 1
+        Letter.objects.create(
+            thread_id=conversation_id,
+            number=number,
+            role=role,
+            text=text,
+            tokens=COUNTER.count(text) + 4,
+        )
+        return number
+
+    def take_back(self, conversation_id: int, seq: int) -> None:
+        """A letter is withdrawn."""
+        Letter.objects.filter(thread=conversation_id, number=seq).update(withdrawn=True)
+
+    def _long_thread(self) -> int:
+        thread = self.start()
+        for number in range(60):
+            self.say(thread, "assistant" if number % 2 else "user", "Dear friend, " * 40)
+        return thread
+
+    async def test_the_readme_s_own_call_makes_room(self) -> None:
+        """``make_room`` is all that a host calls."""
+        thread_id = await across(self._long_thread)()
+        await make_room(thread_id)
+        thread = await Thread.objects.aget(pk=thread_id)
+        assert "Letters were exchanged." in thread.compressed_context
+        assert 0 < thread.compressed_through < 60
+
+    def test_a_digest_can_be_reviewed(self) -> None:
+        """The admin mixin shows a version of this host's."""
+        User.objects.create_superuser("reviewer", password="x")
+        self.client.login(username="reviewer", password="x")
+        thread = Thread.objects.get(pk=self.start())
+        digest = Digest.objects.create(
+            conversation=thread, version=1, status="active", trigger="manual", text="Hello"
+        )
+        page = reverse("admin:letters_digest_change", args=[digest.pk])
+        assert self.client.get(page).status_code == 200
+        assert self.client.get(reverse("admin:letters_digest_changelist")).status_code == 200

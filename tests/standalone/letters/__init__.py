@@ -1,0 +1,1 @@
+"""Threads of letters between people and a model."""

@@ -1,0 +1,6 @@
+"""The letters have no pages but the admin's."""
+
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]
