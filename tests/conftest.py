@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import User
+from django.db import connections
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, BrowserContext
 
@@ -32,12 +33,7 @@ MARKERS = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the markers, before pytest-asyncio is configured."""
-    # An asynchronous fixture lives in a loop of its own scope, which is what we want; warnings
-    # are errors, and this one would end the run before it begins.
-    warnings.filterwarnings(
-        "ignore", 'The configuration option "asyncio_default', pytest.PytestDeprecationWarning
-    )
+    """Name the markers."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
 
@@ -71,6 +67,8 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:
     """Close the threads' connections before the test database goes."""
     yield
     close_pools()
+    # Django's own asynchronous queries run in this one.
+    SyncToAsync.single_thread_executor.submit(connections.close_all).result()
 
 
 def _person(name: str) -> User:
