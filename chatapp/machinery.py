@@ -123,6 +123,8 @@ class Machinery:
     transcript: Transcript
     demo: bool
     summary_model: str = ""
+    automatic_titles: bool = False
+    #: Whether the model is asked for a title after a conversation's first reply.
 
     def engine(self, profile: Profile) -> Engine:
         """What compression works with for conversations of this model."""

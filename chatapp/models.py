@@ -60,6 +60,8 @@ class Conversation(CompressibleConversation):
     # None, here and above: the default.
     next_seq = models.PositiveBigIntegerField(default=1)
     event_no = models.PositiveBigIntegerField(default=0)
+    seen_event_no = models.PositiveBigIntegerField(default=0)
+    # The last event that its owner has had on the screen.
     truncated_through = models.PositiveBigIntegerField(default=0)
     branched_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="branches"
@@ -310,6 +312,8 @@ class UserSettings(models.Model):
     )
     shortcuts = models.BooleanField(default=True)
     default_model = models.CharField(max_length=200, blank=True, default="")
+    notify = models.BooleanField(default=False)
+    # Whether the browser is asked to say when a reply has ended in a page that is not looked at.
 
     class Meta:
         verbose_name_plural = "user settings"

@@ -156,6 +156,8 @@ class ConversationLink(View):
     pinned: bool = False
     archived: bool = False
     answering: bool = False
+    unseen: bool = False
+    #: A reply has ended since its owner last looked.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +173,7 @@ class PageView(View):
     compression: CompressionView
     context: ContextView
     has_older: bool = False
+    has_newer: bool = False
 
     def turn_of(self, seq: int) -> TurnView | None:
         """The ended turn whose last message is ``seq``, if there is something to say of it."""

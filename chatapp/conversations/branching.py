@@ -39,6 +39,7 @@ def _copy(source: list[Message], target: Conversation, *, renumber: bool) -> Non
         users[old_id] = old.user_message_id or 0
         old.pk, old.conversation, old.user_message_id = None, target, None
         old.lease_token, old.lease_expires_at = "", None
+        old.event_no = 0
         old.finished_at = old.finished_at or timezone.now()
         old._state.adding = True
         old.save()

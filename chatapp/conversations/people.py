@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, get_user, get_user_model
@@ -14,10 +16,28 @@ from chatapp.models import UserSettings
 from compression.database import across
 
 
-def theme(user_id: int) -> str:
-    """``light``, ``dark`` or ``system``."""
-    chosen = UserSettings.objects.filter(user_id=user_id).values_list("theme", flat=True).first()
-    return chosen or "system"
+def chosen(user_id: int) -> dict[str, Any]:
+    """All of a person's settings by name; the defaults for who has changed nothing."""
+    row = UserSettings.objects.filter(user_id=user_id).first() or UserSettings(user_id=user_id)
+    return {
+        "theme": row.theme,
+        "send_key": row.send_key,
+        "shortcuts": row.shortcuts,
+        "default_model": row.default_model,
+        "notify": row.notify,
+    }
+
+
+def change(user_id: int, changes: Mapping[str, Any]) -> None:
+    """Store the given settings of a person and leave the others."""
+    if changes:
+        UserSettings.objects.update_or_create(user_id=user_id, defaults=dict(changes))
+
+
+def default_model(user_id: int) -> str:
+    """What the person wants new conversations to begin with; empty for the server's default."""
+    found = UserSettings.objects.filter(user_id=user_id).values_list("default_model", flat=True)
+    return found.first() or ""
 
 
 def still_signed_in(session_key: str | None, user_id: int) -> bool:
@@ -41,5 +61,7 @@ def person(request: HttpRequest) -> User | AnonymousUser:
 
 
 aperson = across(person)
-atheme = across(theme)
+achosen = across(chosen)
+achange = across(change)
+adefault_model = across(default_model)
 astill_signed_in = across(still_signed_in)

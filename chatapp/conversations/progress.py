@@ -13,8 +13,9 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
-from chatapp.conversations.reading import message_view, turn_views, with_turns
+from chatapp.conversations.reading import message_view, turn_views
 from chatapp.conversations.sending import LEASE
+from chatapp.conversations.windows import with_turns
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
 from chatapp.screen import MessageView, TurnView
 from compression.database import across

@@ -15,8 +15,10 @@ from django.utils.crypto import salted_hmac
 
 from chatapp.context import Basis, StoredMessage
 from chatapp.conversations.access import owned
+from chatapp.conversations.compressions import compression_view
+from chatapp.conversations.windows import FIRST_MESSAGES, window, with_turns
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, Message, MessageRole, Summary, Turn, TurnStatus
+from chatapp.models import Conversation, Message, MessageRole, Turn, TurnStatus
 from chatapp.screen import (
     CompressionView,
     ContextView,
@@ -28,8 +30,6 @@ from chatapp.screen import (
 from compression.database import across
 from compression.store import compression_state
 
-FIRST_MESSAGES = 30
-OLDER_MESSAGES = 50
 # A catch-up sends at most this many changed messages; a page shows fewer.
 STATE_MESSAGES = 200
 QUIET_ENDS = (TurnStatus.COMPLETE,)
@@ -125,56 +125,9 @@ def conversation_view(row: Conversation) -> ConversationView:
     )
 
 
-def compression_view(row: Conversation) -> CompressionView:
-    """The active summary and the run under way. Expects ``row`` freshly read."""
-    state = compression_state(row)
-    active = None
-    if row.compression_version:
-        active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
-    truncated = 0
-    if row.truncated_through > row.compressed_through:
-        truncated = (
-            live(row.pk)
-            .filter(seq__gt=row.compressed_through, seq__lte=row.truncated_through)
-            .count()
-        )
-    undo, redo = undo_and_redo(active)
-    return CompressionView(
-        running=state.running,
-        trigger=str(state.trigger or ""),
-        locks_input=state.locks_input,
-        started_at=state.started_at,
-        version=row.compression_version,
-        boundary=row.compressed_through,
-        summary=row.compressed_context,
-        compressed_at=row.compressed_at,
-        message_count=active.message_count if active else 0,
-        tokens_before=active.source_tokens if active else 0,
-        tokens_after=active.summary_tokens if active else 0,
-        model=active.model if active else "",
-        degraded=active.degraded if active else False,
-        can_undo=undo,
-        can_redo=redo,
-        truncated_through=row.truncated_through,
-        truncated_count=truncated,
-    )
-
-
-def undo_and_redo(active: Summary | None) -> tuple[bool, bool]:
-    """Whether there is something to undo, and something to redo."""
-    if active is None:
-        return False, False
-    return True, active.restored_from is not None
-
-
 def live(conversation_id: int) -> QuerySet[Message]:
     """The messages that no regeneration or edit has superseded."""
     return Message.objects.filter(conversation_id=conversation_id, superseded_at__isnull=True)
-
-
-def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Messages with their turns in the same query, without the turns' long fields."""
-    return rows.select_related("turn").defer("turn__manifest", "turn__error")
 
 
 def tail_tokens(row: Conversation) -> int:
@@ -294,28 +247,26 @@ def basis(conversation_id: int) -> Basis:
 
 
 @transaction.atomic
-def page(
-    user_id: int, code: str, context: ContextBuilder, *, before: int | None = None
-) -> PageView:
-    """What the page shows: the newest messages, or those before ``before``. Raises NotFound."""
+def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) -> PageView:
+    """What the page shows: the newest messages, or those at ``place``. Raises NotFound.
+
+    ``place`` is one of ``before``, ``after`` and ``around``, a seq, as for
+    :func:`chatapp.conversations.windows.window`.
+    """
     row = owned(user_id, code)
-    rows = with_turns(row.messages.all()).order_by("-seq")
-    if before is not None:
-        rows = rows.filter(seq__lt=before)
-    count = FIRST_MESSAGES if before is None else OLDER_MESSAGES
-    newest = list(rows[: count + 1])
-    shown = newest[:count][::-1]
-    turns = row.turns.filter(pk__in={one.turn_id for one in shown if one.turn_id})
+    shown = window(row, **place)
+    turns = row.turns.filter(pk__in={one.turn_id for one in shown.messages if one.turn_id})
     ended = turns.filter(finished_at__isnull=False).exclude(status__in=QUIET_ENDS)
     opened = turn_views(row.turns.filter(finished_at__isnull=True))
     return PageView(
         conversation=conversation_view(row),
-        messages=[message_view(one) for one in shown],
+        messages=[message_view(one) for one in shown.messages],
         turn=opened[0] if opened else None,
         turns=turn_views(ended),
         compression=compression_view(row),
         context=context(row, tail_tokens(row)),
-        has_older=len(newest) > count,
+        has_older=shown.has_older,
+        has_newer=shown.has_newer,
     )
 
 

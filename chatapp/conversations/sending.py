@@ -12,8 +12,9 @@ from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from chatapp.conversations.access import owned
-from chatapp.conversations.reading import live, message_view, with_turns
+from chatapp.conversations.access import owned, parse_code
+from chatapp.conversations.reading import live, message_view
+from chatapp.conversations.windows import with_turns
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, Summarised, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from chatapp.screen import MessageView
@@ -52,8 +53,8 @@ class Queued:
 
 def _locked(user_id: int, code: str) -> Conversation:
     """The person's conversation, its row held until the transaction ends."""
-    found = owned(user_id, code)
-    row = Conversation.objects.select_for_update().filter(pk=found.pk, deleted_at=None).first()
+    mine = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), deleted_at=None)
+    row = mine.select_for_update().first()
     if row is None:
         raise NotFound
     return row
@@ -221,13 +222,13 @@ def accept(
             event_no=F("event_no") + 1,
         )
         return Queued(conversation_id=row.pk, event_no=row.event_no + 1)
-    Conversation.objects.filter(pk=row.pk).update(draft="", draft_client_msg_id=None)
+    if row.draft or row.draft_client_msg_id:
+        Conversation.objects.filter(pk=row.pk).update(draft="", draft_client_msg_id=None)
     return _begin(
         row, text=text, client_msg_id=client_msg_id, tokens=tokens, model=model, holder=holder
     )
 
 
-@transaction.atomic
 def accept_queued(
     conversation_id: int, *, count: Callable[[str], int], model: str, holder: str
 ) -> Accepted | None:
@@ -236,6 +237,16 @@ def accept_queued(
     ``count`` gives the ruler tokens of a message; ``model`` answers where the conversation names
     none.
     """
+    # After nearly every turn nothing waits: no transaction, for which all other writers wait.
+    if not Conversation.objects.filter(pk=conversation_id, send_when_done=True).exists():
+        return None
+    return _accept_queued(conversation_id, count, model, holder)
+
+
+@transaction.atomic
+def _accept_queued(
+    conversation_id: int, count: Callable[[str], int], model: str, holder: str
+) -> Accepted | None:
     row = (
         Conversation.objects.select_for_update()
         .filter(pk=conversation_id, deleted_at=None, send_when_done=True)

@@ -79,6 +79,12 @@ def first_seq(page: PageView) -> int:
     return page.messages[0].seq if page.messages else 0
 
 
+@register.simple_tag
+def last_seq(page: PageView) -> int:
+    """``seq`` of the newest message of the page; 0 for none."""
+    return page.messages[-1].seq if page.messages else 0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """One line of a comparison; ``kind`` is ``added``, ``removed`` or ``same``."""

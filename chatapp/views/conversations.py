@@ -42,6 +42,14 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "conversation-settings", result, to=page_of(code))
 
 
+@signed_in("POST")
+async def seen(request: HttpRequest, code: str) -> HttpResponseBase:
+    """The page of the conversation was looked at, up to ``event_no``."""
+    event_no = forms.required_number(await fields_for(request, code), "event_no")
+    await access.amark_seen(user_id(request), code, event_no)
+    return accepted(request, "conversation-seen", {"done": True}, to=page_of(code))
+
+
 def _keep_turns(fields: dict[str, str]) -> int | None:
     turns = forms.number(fields, "keep_turns")
     if turns is not None and not 1 <= turns <= 1000:

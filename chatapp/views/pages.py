@@ -22,6 +22,7 @@ from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, w
 async def page_context(request: HttpRequest) -> dict[str, Any]:
     """What every page of the chat shows besides its conversation."""
     person = user_id(request)
+    chosen = await people.achosen(person)
     return {
         "page": None,
         "conversations": await access.alinks(person),
@@ -29,32 +30,48 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
         "demo": wiring.machinery().demo,
         "message_max_length": settings.MESSAGE_MAX_LENGTH,
         "client_msg_id": str(uuid.uuid4()),
-        "theme": await people.atheme(person),
+        "theme": chosen["theme"],
+        "chosen": chosen,
+        "current": "",
     }
 
 
 @signed_in("GET")
 async def home(request: HttpRequest) -> HttpResponseBase:
-    """The newest conversation, or the empty state; ``?new`` asks for the latter."""
+    """The newest conversation, or the empty state, which ``?new`` asks for.
+
+    The list of conversations as JSON, and as a fragment for htmx (``?current=<code>`` is marked in
+    it); with ``?archived`` those that were put away, as a page too.
+    """
+    person, archived = user_id(request), "archived" in request.GET
+    if wants_json(request) or wants_fragment(request) or archived:
+        links = await access.alinks(person, archived=archived)
+        if wants_json(request):
+            return JsonResponse({"conversations": [link.as_json() for link in links]})
+        values = {"conversations": links, "current": request.GET.get("current", "")}
+        if wants_fragment(request):
+            return await rendered(request, "partials/links.html", values)
+        values = {"archived": links, "section": "archive"}
+        return await rendered(request, "archived.html", {**await page_context(request), **values})
     if "new" not in request.GET:
-        code = await access.anewest(user_id(request))
+        code = await access.anewest(person)
         if code is not None:
             return HttpResponseRedirect(page_of(code))
-    if wants_json(request):
-        links = await access.alinks(user_id(request))
-        return JsonResponse({"conversations": [link.as_json() for link in links]})
-    return await _rendered(request, "conversation.html", await page_context(request))
+    return await rendered(request, "conversation.html", await page_context(request))
 
 
 @signed_in("GET")
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The page of a conversation; with ``?before=<seq>`` the older messages as a fragment."""
-    if "before" in request.GET:
+    """The page of a conversation, opened at a message with ``?around=<seq>``.
+
+    With ``?before=<seq>`` or ``?after=<seq>`` the messages there, as a fragment for htmx.
+    """
+    given = [name for name in ("before", "after", "around") if name in request.GET]
+    if given:
         # A stranger's wrong number is answered as a wrong code's.
         await access.aowned(user_id(request), code)
-    before = number(request.GET, "before")
-    machinery = wiring.machinery()
-    page = await machinery.apage(user_id(request), code, before=before)
+    place = {name: number(request.GET, name) for name in given[:1]}
+    page = await wiring.machinery().apage(user_id(request), code, **place)
     if wants_json(request):
         return JsonResponse(
             {
@@ -62,19 +79,23 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
                 "event_no": page.conversation.event_no,
                 "messages": [message.as_json() for message in page.messages],
                 "has_older": page.has_older,
+                "has_newer": page.has_newer,
                 "turn": page.turn.as_json() if page.turn else None,
                 "turns": [turn.as_json() for turn in page.turns],
                 "compression": page.compression.as_json(),
                 "context": page.context.as_json(),
             }
         )
-    if before is not None and wants_fragment(request):
-        return await _rendered(request, "partials/older.html", {"page": page})
+    if wants_fragment(request) and given and given[0] != "around":
+        name = "partials/older.html" if given[0] == "before" else "partials/newer.html"
+        return await rendered(request, name, {"page": page})
     context = await page_context(request)
-    return await _rendered(request, "conversation.html", {**context, "page": page})
+    return await rendered(
+        request, "conversation.html", {**context, "page": page, "current": page.conversation.code}
+    )
 
 
-async def _rendered(
+async def rendered(
     request: HttpRequest, template: str, context: dict[str, Any]
 ) -> HttpResponseBase:
     """A page; Markdown of thirty messages takes too long for the event loop."""
@@ -97,7 +118,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
         return JsonResponse({"context": page.context.as_json(), **parts.as_json()})
     template = "partials/context.html" if wants_fragment(request) else "context.html"
     values = {"context": page.context, "parts": parts.groups, "page": page}
-    return await _rendered(request, template, values)
+    return await rendered(request, template, values)
 
 
 @signed_in("GET")
@@ -110,7 +131,7 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
         compression = page.compression.as_json()
         return JsonResponse({"compression": compression, "versions": versions})
     template = "partials/summary.html" if wants_fragment(request) else "summaries.html"
-    return await _rendered(request, template, {"page": page, "versions": versions})
+    return await rendered(request, template, {"page": page, "versions": versions})
 
 
 @signed_in("GET")

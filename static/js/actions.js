@@ -1,10 +1,11 @@
 // What the page's own buttons do, and the clocks that tick on it.
 
-import { all, copy, find, main, store } from "./page.js";
+import { all, copy, find, main, post } from "./page.js";
 import { goTo } from "./feed.js";
 import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
 import { edit } from "./edit.js";
+import * as list from "./list.js";
 
 const THEMES = ["system", "light", "dark"];
 const root = document.documentElement;
@@ -18,7 +19,8 @@ function setTheme(name) {
   if (name === "system") delete root.dataset.theme;
   else root.dataset.theme = name;
   find("#theme-name").textContent = name;
-  store.set("theme", name === "system" ? "" : name);
+  // The person's, on every device; offline it holds for this page only.
+  post(main.dataset.urlSettings, { theme: name }).catch(() => undefined);
 }
 
 function showDrawer(button) {
@@ -79,6 +81,7 @@ const ACTIONS = {
   "close-drawer": hideDrawer,
   theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),
   rename,
+  ...list.actions,
   // Its text comes back into the box, before whatever is written there; the button removes it.
   "edit-queued": (button) => write([find("q", button.closest(".queued")).textContent, find("#text").value].filter(Boolean).join("\n")),
   "edit-message": (button) => edit(button.closest("article")),
@@ -111,8 +114,6 @@ export function start() {
   document.addEventListener("click", clicked);
   dialog.addEventListener("close", () => home.prepend(nav));
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-  const kept = store.get("theme");
-  if (THEMES.includes(kept)) setTheme(kept);
   find("#settings")?.addEventListener("htmx:afterRequest", (event) => {
     // An error is shown in the page, which lies behind the dialog.
     event.currentTarget.close();

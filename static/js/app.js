@@ -4,6 +4,7 @@ import * as actions from "./actions.js";
 import * as composer from "./composer.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
+import * as list from "./list.js";
 import * as scroll from "./scroll.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
@@ -19,6 +20,11 @@ function arrived(message) {
     if (/data-event="(summary-changed|compression-completed|turn-finished)"/.test(message)) {
       actions.refreshDrawer();
     }
+    if (/data-event="(turn-started|turn-finished|title-changed)"/.test(message)) list.refresh();
+    if (message.includes('data-event="turn-finished"')) {
+      list.seen();
+      list.notify(find("#spoken").textContent);
+    }
   }
   scroll.changed();
 }
@@ -29,6 +35,7 @@ slash.start();
 keys.start();
 actions.start();
 scroll.start();
+list.start();
 socket.start({ onOpen: composer.resend, onMessage: arrived });
 
 document.body.addEventListener("htmx:afterSwap", (event) => {

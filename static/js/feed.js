@@ -36,6 +36,9 @@ function place(article) {
   if (articles.length && seq < Number(articles[0].dataset.seq) && find("#older")) {
     return []; // Older than what is loaded: it comes with the older messages.
   }
+  if (find("#newer") && seq > Number(articles.at(-1)?.dataset.seq || 0)) {
+    return []; // The page was opened further up: it comes with the newer messages.
+  }
   const next = articles.find((one) => Number(one.dataset.seq) > seq) || find(".pending", feed);
   feed.insertBefore(article, next || null);
   find("#empty")?.remove();

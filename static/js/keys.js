@@ -1,6 +1,6 @@
 // The keyboard. The browser's own Ctrl+R, F, S, N and L are never taken.
 
-import { all, box, code, composer, find } from "./page.js";
+import { all, box, code, composer, find, main } from "./page.js";
 import { editLast } from "./edit.js";
 import * as slash from "./slash.js";
 import { isOpen, submit } from "./composer.js";
@@ -28,7 +28,9 @@ function inBox(event) {
     event.preventDefault();
     editLast();
   }
-  if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.altKey) send(event);
+  const control = event.ctrlKey || event.metaKey;
+  const sends = main.dataset.sendKey === "modifier-enter" ? control : !event.shiftKey && !control;
+  if (event.key === "Enter" && sends && !event.altKey) send(event);
 }
 
 function escape(event) {
@@ -50,6 +52,8 @@ function toMessage(step) {
 function anywhere(event) {
   const control = event.ctrlKey || event.metaKey;
   if (event.key === "Escape" && !find("dialog[open]")) escape(event);
+  // Whoever turned the shortcuts off keeps Esc: it is how a dialog is left.
+  else if (!("shortcuts" in main.dataset)) return;
   else if (event.altKey && !control && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
     event.preventDefault();
     toMessage(event.key === "ArrowUp" ? -1 : 1);

@@ -8,6 +8,9 @@ let lastEvent = Number(main.dataset.eventNo || 0);
 let offline = 0;
 const banner = find("#banner");
 
+/** The number of the last event that is on the screen. */
+export const eventNo = () => lastEvent;
+
 export function say(text, link) {
   banner.replaceChildren(text);
   if (link) {

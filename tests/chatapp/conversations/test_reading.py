@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import progress, reading, sending
+from chatapp.conversations import progress, reading, sending, windows
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Summary, TurnStatus
@@ -87,9 +87,9 @@ def test_reading_costs_the_same_number_of_queries_at_any_length(alice: User) -> 
 def test_a_page_reads_no_more_messages_than_it_shows(alice: User) -> None:
     code = long_conversation(alice, 3000)
     page = reading.page(alice.pk, code, context_view)
-    assert len(page.messages) == reading.FIRST_MESSAGES
+    assert len(page.messages) == windows.FIRST_MESSAGES
     assert len(reading.page(alice.pk, code, context_view, before=2000).messages) == (
-        reading.OLDER_MESSAGES
+        windows.OLDER_MESSAGES
     )
     changed = reading.changes(row_of(code).pk, 0, context_view)
     assert changed.messages == page.messages

@@ -1,0 +1,62 @@
+"""Which messages of a conversation a page shows: never all of a long one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+
+from chatapp.models import Conversation, Message
+
+FIRST_MESSAGES = 30
+OLDER_MESSAGES = 50
+# Of a page that is opened at a message, so many stand above it.
+ABOVE = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Some messages in a row, oldest first."""
+
+    messages: list[Message]
+    has_older: bool = False
+    has_newer: bool = False
+
+
+def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
+    """Messages with their turns in the same query, without the turns' long fields."""
+    return rows.select_related("turn").defer("turn__manifest", "turn__error")
+
+
+def window(
+    row: Conversation,
+    *,
+    before: int | None = None,
+    after: int | None = None,
+    around: int | None = None,
+) -> Window:
+    """The newest messages; or those before a seq, after one, or with one of them in their midst.
+
+    A message that is not there any more (``around``) is where it would be.
+    """
+    rows = with_turns(row.messages.all())
+    if around is not None:
+        older = list(rows.filter(seq__lt=around).order_by("-seq")[: ABOVE + 1])
+        newer = _forward(rows.filter(seq__gte=around), FIRST_MESSAGES)
+        return Window(
+            messages=older[:ABOVE][::-1] + newer.messages,
+            has_older=len(older) > ABOVE,
+            has_newer=newer.has_newer,
+        )
+    if after is not None:
+        return _forward(rows.filter(seq__gt=after), OLDER_MESSAGES)
+    if before is not None:
+        rows = rows.filter(seq__lt=before)
+    count = FIRST_MESSAGES if before is None else OLDER_MESSAGES
+    newest = list(rows.order_by("-seq")[: count + 1])
+    return Window(messages=newest[:count][::-1], has_older=len(newest) > count)
+
+
+def _forward(rows: QuerySet[Message], count: int) -> Window:
+    found = list(rows.order_by("seq")[: count + 1])
+    return Window(messages=found[:count], has_newer=len(found) > count)

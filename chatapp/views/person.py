@@ -1,0 +1,53 @@
+"""What a person chose for themselves."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+
+from chatapp import forms, wiring
+from chatapp.conversations import people
+from chatapp.errors import InvalidInput
+from chatapp.views.answers import accepted, fields_of, signed_in, user_id, wants_json
+from chatapp.views.pages import page_context, rendered
+
+CHOICES = {
+    "theme": ("system", "light", "dark"),
+    "send_key": ("enter", "modifier-enter"),
+}
+SWITCHES = ("shortcuts", "notify")
+ON = {"true", "on", "1"}
+
+
+@signed_in("GET", "POST")
+async def settings(request: HttpRequest) -> HttpResponseBase:
+    """GET shows, POST changes those of the fields that are given and no other."""
+    person = user_id(request)
+    if request.method == "POST":
+        changes = _changes(fields_of(request))
+        await people.achange(person, changes)
+        return accepted(request, "user-settings", changes, to=reverse("user-settings"))
+    chosen = await people.achosen(person)
+    if wants_json(request):
+        return JsonResponse(chosen)
+    context = await page_context(request)
+    default = wiring.machinery().catalogue.known_name()
+    values = {"chosen": chosen, "default": default, "section": "settings"}
+    return await rendered(request, "settings.html", {**context, **values})
+
+
+def _changes(fields: dict[str, str]) -> dict[str, str | bool]:
+    """The fields that are given, checked. Raises InvalidInput."""
+    changes: dict[str, str | bool] = {}
+    for name, allowed in CHOICES.items():
+        if name in fields:
+            if fields[name] not in allowed:
+                raise InvalidInput.of(name, f"Choose one of: {', '.join(allowed)}.")
+            changes[name] = fields[name]
+    for name in SWITCHES:
+        if name in fields:
+            changes[name] = fields[name] in ON
+    if "default_model" in fields:
+        changes["default_model"] = forms.model_name({"model": fields["default_model"]})
+    return changes

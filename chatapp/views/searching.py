@@ -1,0 +1,45 @@
+"""Finding: in all of one's conversations, or in one."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, JsonResponse
+from django.http.response import HttpResponseBase
+
+from chatapp.conversations import access
+from chatapp.conversations.searching import asearch
+from chatapp.errors import InvalidInput
+from chatapp.forms import number, storable
+from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
+from chatapp.views.pages import page_context, rendered
+
+QUERY_LENGTH = 500
+# Further down nobody looks; another word in the query finds more.
+MOST_PAGES = 50
+
+
+@signed_in("GET")
+async def search(request: HttpRequest) -> HttpResponseBase:
+    """``q``: what to look for; ``in``: one conversation's code; ``sort``: best or newest; ``page``.
+
+    Answers a page, the list as a fragment, or JSON.
+    """
+    person = user_id(request)
+    code = request.GET.get("in", "")
+    if code:
+        # A stranger's conversation is missing before anything else is judged.
+        await access.aowned(person, code)
+    query = storable("q", request.GET.get("q", "").strip(), longest=QUERY_LENGTH)
+    page = number(request.GET, "page") or 1
+    if page > MOST_PAGES:
+        raise InvalidInput.of("page", f"There are at most {MOST_PAGES} pages.")
+    sort = request.GET.get("sort") or "best"
+    if sort not in {"best", "newest"}:
+        raise InvalidInput.of("sort", "Choose best or newest.")
+    found = await asearch(person, query, code=code, page=page, newest_first=sort == "newest")
+    if wants_json(request):
+        return JsonResponse(found.as_json())
+    values = {"found": found, "inside": code, "sort": sort, "next_page": page + 1}
+    if wants_fragment(request):
+        return await rendered(request, "partials/found.html", values)
+    context = await page_context(request)
+    return await rendered(request, "search.html", {**context, **values, "section": "search"})

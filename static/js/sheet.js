@@ -1,0 +1,47 @@
+// Pages without a conversation: times in the reader's zone, settings that save themselves.
+
+const root = document.documentElement;
+
+for (const time of document.querySelectorAll("time[datetime]")) {
+  const date = new Date(time.dateTime);
+  time.textContent = date.toLocaleString([], { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+}
+
+async function allowed(form) {
+  if (!("asksPermission" in form.dataset) || form.querySelector("select").value !== "on") return true;
+  return "Notification" in window && (await Notification.requestPermission()) === "granted";
+}
+
+async function save(form) {
+  const select = form.querySelector("select");
+  const said = document.querySelector("#saved");
+  if (!(await allowed(form))) {
+    select.value = "off";
+    said.textContent = "Your browser does not allow notifications from this page.";
+    return;
+  }
+  try {
+    const answer = await fetch(location.href, {
+      method: "POST",
+      body: new URLSearchParams(new FormData(form)),
+      headers: { Accept: "application/json" },
+    });
+    const json = await answer.json();
+    said.textContent = answer.ok ? "Saved." : json.error.message;
+    if (answer.ok && select.name === "theme") {
+      if (select.value === "system") delete root.dataset.theme;
+      else root.dataset.theme = select.value;
+    }
+  } catch {
+    said.textContent = "No connection. That was not saved.";
+  }
+}
+
+for (const form of document.querySelectorAll("form.setting")) {
+  form.querySelector("button").hidden = true;
+  form.addEventListener("change", () => save(form));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    save(form);
+  });
+}
