@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import BinaryIO
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
 
 from chatapp.conversations.importing import (
     ImportedConversation,
+    afind_imported,
+    astore_import,
     find_imported,
     store_import,
 )
@@ -16,7 +20,7 @@ from chatapp.errors import ImportInvalid
 from chatapp.models import Conversation, TitleSource
 from chatapp.rendering.titles import first_words
 from chatapp.text import problems
-from chatapp.transfer import openai_messages
+from chatapp.transfer import files, openai_messages
 from chatapp.transfer.values import ForeignConversation
 from compression.ports import TokenCounter
 
@@ -72,6 +76,107 @@ def import_openai_messages(
         tokens=sum(tokens) if stored.created else 0,
         kept_system_prompt=stored.created and keep_system_prompt and bool(source.system_prompt),
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class FileReport:
+    """What became of a file with any number of conversations."""
+
+    conversations: list[dict[str, Any]] = field(default_factory=list)
+    #: code, title, messages, created, deleted of each that is here now, in the file's order.
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    #: number and message of each that could not be read.
+    left_out: Counter[str] = field(default_factory=Counter)
+    #: What of the imported ones was not taken over -> how often.
+    messages: int = 0
+    #: Stored by this import.
+
+    @property
+    def imported(self) -> int:
+        """Conversations that this import made."""
+        return sum(one["created"] for one in self.conversations)
+
+    @property
+    def already(self) -> int:
+        """Conversations that had been imported before; nothing of them was changed."""
+        return len(self.conversations) - self.imported
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, with the counts."""
+        return {
+            "imported": self.imported,
+            "already": self.already,
+            "messages": self.messages,
+            "conversations": self.conversations,
+            "refused": self.refused,
+            "left_out": dict(self.left_out),
+        }
+
+
+async def import_file(owner_id: int, stream: BinaryIO, *, counter: TokenCounter) -> FileReport:
+    """Import every conversation of a file, each whole or not at all, and once.
+
+    Reading and counting happen in a thread, one conversation at a time; each is stored in a unit
+    of work of its own, so that an import that is cut short leaves whole conversations, and the
+    same file again brings the rest. Raises ImportInvalid when nothing could be imported at all.
+    """
+    report = FileReport()
+    items = files.conversations(stream)
+    while True:
+        try:
+            item = await asyncio.to_thread(next, items, None)
+        except ImportInvalid as error:
+            if not report.conversations:
+                raise
+            report.refused.append({"number": None, "message": error.message})
+            return report
+        if item is None:
+            break
+        if isinstance(item, files.Refused):
+            report.refused.append({"number": item.number, "message": item.sentence})
+        else:
+            await _import_one(owner_id, item, report, counter)
+    if not report.conversations:
+        first = report.refused[0]["message"] if report.refused else "It holds no conversations."
+        raise ImportInvalid(
+            f"Nothing was imported. {first}", fields={"refused": report.refused[:100]}
+        )
+    return report
+
+
+async def _import_one(
+    owner_id: int, source: ForeignConversation, report: FileReport, counter: TokenCounter
+) -> None:
+    fingerprint = await asyncio.to_thread(lambda: source.fingerprint)
+    title = source.title or _title_of(source)
+    stored = await afind_imported(owner_id, fingerprint)
+    if stored is None:
+        tokens = await asyncio.to_thread(_count, source, counter)
+        stored = await astore_import(
+            owner_id,
+            source,
+            tokens=tokens,
+            title=title,
+            title_source=TitleSource.PERSON if source.title else TitleSource.FIRST_WORDS,
+        )
+    report.conversations.append(
+        {
+            "code": stored.code,
+            "title": title,
+            "messages": len(source.messages),
+            "created": stored.created,
+            "deleted": stored.deleted,
+        }
+    )
+    if stored.created:
+        report.messages += len(source.messages)
+        report.left_out.update(source.left_out)
+        report.left_out["system prompt"] += bool(source.system_prompt)
+        report.left_out = +report.left_out
+
+
+def _count(source: ForeignConversation, counter: TokenCounter) -> list[int]:
+    return [message_tokens(counter, one.text, one.tool_calls) for one in source.messages]
 
 
 def _check_title(title: str) -> None:

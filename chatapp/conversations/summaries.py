@@ -11,7 +11,11 @@ from compression.database import across
 
 def versions(user_id: int, code: str) -> list[dict[str, Any]]:
     """Every version, newest first, as JSON. Raises NotFound."""
-    row = owned(user_id, code)
+    return versions_of(owned(user_id, code).pk)
+
+
+def versions_of(conversation_id: int) -> list[dict[str, Any]]:
+    """The versions of a conversation that is known to be the person's."""
     return [
         {
             "version": one.version,
@@ -35,7 +39,7 @@ def versions(user_id: int, code: str) -> list[dict[str, Any]]:
             "by_person": one.author_id is not None,
             "created_at": one.created_at.isoformat(),
         }
-        for one in store.versions(row.pk)
+        for one in store.versions(conversation_id)
     ]
 
 

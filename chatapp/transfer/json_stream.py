@@ -23,37 +23,49 @@ class Place:
     #: Of the object in its list, 1 and up; 0 before the first.
     line: int
     #: 1 and up.
+    what: str = "Message"
+    #: What the objects of the list are.
 
     def refuse(self, sentence: str) -> NoReturn:
         """Raise ImportInvalid with the sentence behind this place, which is a field of it too."""
-        where = f"Message {self.number} (line {self.line})" if self.number else f"Line {self.line}"
+        where = (
+            f"{self.what} {self.number} (line {self.line})" if self.number else f"Line {self.line}"
+        )
         raise ImportInvalid(
             f"{where}: {sentence} Nothing was imported.",
             fields={"position": {"message": self.number, "line": self.line}},
         )
 
 
-def objects(stream: BinaryIO, *, max_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
+def objects(
+    stream: BinaryIO, *, max_bytes: int, what: str = "Message", strict: bool = True
+) -> Iterator[tuple[Place, dict[str, Any]]]:
     """The objects of the list in ``stream`` (UTF-8), each with its place.
 
-    Holds one object and one chunk in memory. Raises ImportInvalid for what is not such a list and
-    for more than ``max_bytes`` bytes.
+    Holds one object and one chunk in memory. ``what`` names the objects in errors. Unless
+    ``strict``, NaN and the infinities, which are not JSON, are read as null. Raises
+    ImportInvalid for what is not such a list and for more than ``max_bytes`` bytes.
     """
-    return _Reader(stream, max_bytes).objects()
+    return _Reader(stream, max_bytes, what, strict).objects()
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
+def _null(name: str) -> None:
+    return None
+
+
 class _Reader:
     """A buffer of text before a stream of bytes, and where its beginning lies."""
 
-    def __init__(self, stream: BinaryIO, max_bytes: int) -> None:
+    def __init__(self, stream: BinaryIO, max_bytes: int, what: str, strict: bool) -> None:
         self._stream = stream
         self._max_bytes = max_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        self._json = json.JSONDecoder(parse_constant=_no_constant)
+        self._what = what
+        self._json = json.JSONDecoder(parse_constant=_no_constant if strict else _null)
         self._buffer = ""
         self._at = 0
         self._bytes = 0
@@ -88,7 +100,7 @@ class _Reader:
             self._refuse("the file is cut off here.")
         if first != "{":
             self._refuse("this is not an object with a role and a content.")
-        place = Place(number=self._number, line=self._line)
+        place = Place(number=self._number, line=self._line, what=self._what)
         while True:
             try:
                 value, end = self._json.raw_decode(self._buffer, self._at)
@@ -149,4 +161,4 @@ class _Reader:
             self._refuse("there is something behind the end of the list.")
 
     def _refuse(self, sentence: str) -> NoReturn:
-        Place(number=self._number, line=self._line).refuse(sentence)
+        Place(number=self._number, line=self._line, what=self._what).refuse(sentence)

@@ -181,24 +181,23 @@ def _time(value: Mapping[str, Any], left_out: Counter[str]) -> datetime | None:
     if raw is None:
         return None
     try:
-        moment = _moment(raw)
+        return moment(raw)
     except (ValueError, OverflowError, OSError):
         left_out[TIME_LEFT_OUT] += 1
         return None
-    return moment
 
 
-def _moment(raw: Any) -> datetime:
+def moment(raw: Any) -> datetime:
     """ISO 8601 (without a zone: UTC) or seconds or milliseconds since 1970. Raises ValueError."""
     if isinstance(raw, bool) or not isinstance(raw, int | float | str):
         raise ValueError("not a time")
     try:
         seconds = float(raw)
     except ValueError:
-        moment = datetime.fromisoformat(str(raw))
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        found = datetime.fromisoformat(str(raw))
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     else:
-        moment = datetime.fromtimestamp(seconds / (1000 if seconds > _MILLISECONDS else 1), UTC)
-    if not 1970 <= moment.year < 2200:
+        found = datetime.fromtimestamp(seconds / (1000 if seconds > _MILLISECONDS else 1), UTC)
+    if not 1970 <= found.year < 2200:
         raise ValueError("not a likely time")
-    return moment
+    return found

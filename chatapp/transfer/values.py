@@ -26,6 +26,13 @@ class ForeignMessage:
     tool_name: str = ""
     created_at: datetime | None = None
     #: In UTC; None when the file does not say, or says something that is no time.
+    partial: bool = False
+    #: A reply that was stopped or cut off.
+    superseded: bool = False
+    #: Another text or reply stands in its place.
+    pinned: bool = False
+    added_context: str = ""
+    #: What this program itself had added to the message.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +48,19 @@ class ForeignConversation:
     #: Tool messages, kept, whose call is nowhere before them.
     orphan_calls: int = 0
     #: Calls, kept, that no tool message after them answers.
+    title: str = ""
+    #: As the file gives it; empty when it does not.
 
     @property
     def fingerprint(self) -> str:
         """SHA-256, hexadecimal, over everything that was said, times apart."""
         digest = hashlib.sha256(_canonical(["system", self.system_prompt]))
         for one in self.messages:
-            parts = [one.role, one.text, one.reasoning, one.tool_calls]
-            digest.update(_canonical([*parts, one.tool_call_id, one.tool_name]))
+            parts: list[Any] = [one.role, one.text, one.reasoning, one.tool_calls]
+            parts += [one.tool_call_id, one.tool_name]
+            if one.superseded or one.added_context:
+                parts += [one.superseded, one.added_context]
+            digest.update(_canonical(parts))
         return digest.hexdigest()
 
 

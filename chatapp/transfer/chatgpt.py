@@ -1,0 +1,169 @@
+"""Reader of ChatGPT's export: each conversation is a tree, of which one path is the conversation.
+
+The tree is walked from ``current_node`` up by ``parent``, iteratively and once a node, so that
+cycles, missing nodes and chains of any length end. Messages of other branches are counted as left
+out, system messages too: a file must not instruct a model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from chatapp.errors import ImportInvalid
+from chatapp.transfer import fields
+from chatapp.transfer.openai_messages import SYSTEM_LEFT_OUT, SYSTEM_ROLES
+from chatapp.transfer.values import ForeignConversation, ForeignMessage
+from compression.types import Role
+
+ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant", "tool": "tool"}
+OTHER_BRANCH = "message of another branch"
+CYCLE = "cycle in the tree of messages"
+
+
+def is_conversation(value: Mapping[str, Any]) -> bool:
+    """Whether an object looks like one of ChatGPT's conversations."""
+    return isinstance(value.get("mapping"), dict)
+
+
+def read(value: Mapping[str, Any]) -> ForeignConversation:
+    """One conversation. Raises ImportInvalid when no message is left of it."""
+    left_out: Counter[str] = Counter()
+    nodes = fields.mapping(value.get("mapping"))
+    path = _path(nodes, value.get("current_node"), left_out)
+    messages: list[ForeignMessage] = []
+    thoughts: list[str] = []
+    for node_id in path:
+        message = fields.mapping(fields.mapping(nodes[node_id]).get("message"))
+        if message:
+            _take(message, messages, thoughts, left_out)
+    if thoughts:
+        left_out["reasoning without a reply"] += 1
+    others = nodes.keys() - set(path)
+    spoken = sum(1 for one in others if _speaks(fields.mapping(nodes[one])))
+    if spoken:
+        left_out[OTHER_BRANCH] += spoken
+    if not messages:
+        raise ImportInvalid("This conversation holds no messages. It was not imported.")
+    return ForeignConversation(
+        messages=tuple(messages),
+        title=fields.title(value.get("title")),
+        left_out=dict(left_out),
+        orphan_results=sum(one.role == "tool" for one in messages),
+    )
+
+
+def _speaks(node: Mapping[str, Any]) -> bool:
+    author = fields.mapping(fields.mapping(node.get("message")).get("author"))
+    return author.get("role") in ROLES
+
+
+def _path(nodes: Mapping[str, Any], current: Any, left_out: Counter[str]) -> list[str]:
+    """The ids from the root to the current node; to the newest leaf when that is not there."""
+    if not isinstance(current, str) or current not in nodes:
+        current = _newest_leaf(nodes)
+    path: list[str] = []
+    seen: set[str] = set()
+    while isinstance(current, str) and current in nodes:
+        if current in seen:
+            left_out[CYCLE] += 1
+            break
+        seen.add(current)
+        path.append(current)
+        current = fields.mapping(nodes[current]).get("parent")
+    return path[::-1]
+
+
+def _newest_leaf(nodes: Mapping[str, Any]) -> str | None:
+    """The last node, in the file's order, that is nobody's parent."""
+    parents = {
+        parent
+        for node in nodes.values()
+        if isinstance(parent := fields.mapping(node).get("parent"), str)
+    }
+    leaves = [one for one in nodes if one not in parents]
+    return leaves[-1] if leaves else next(reversed(list(nodes)), None)
+
+
+def _take(
+    message: Mapping[str, Any],
+    messages: list[ForeignMessage],
+    thoughts: list[str],
+    left_out: Counter[str],
+) -> None:
+    """Add what a node says: a message, or thoughts for the reply that follows."""
+    author = fields.mapping(message.get("author"))
+    name = author.get("role")
+    if name in SYSTEM_ROLES:
+        left_out[SYSTEM_LEFT_OUT] += 1
+        return
+    role = ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        left_out["message without a known role"] += 1
+        return
+    if fields.mapping(message.get("metadata")).get("is_visually_hidden_from_conversation"):
+        left_out["hidden message"] += 1
+        return
+    content = fields.mapping(message.get("content"))
+    if content.get("content_type") == "thoughts":
+        thoughts += _thoughts(content, left_out)
+        return
+    text = _text(content, left_out)
+    if not text.strip():
+        left_out["empty message"] += 1
+        return
+    reasoning = ""
+    if role == "assistant" and thoughts:
+        reasoning = "\n\n".join(thoughts)
+        thoughts.clear()
+    messages.append(
+        ForeignMessage(
+            role=role,
+            text=text,
+            reasoning=reasoning,
+            tool_name=fields.name(author.get("name")) if role == "tool" else "",
+            created_at=fields.time(message.get("create_time"), left_out),
+        )
+    )
+
+
+def _thoughts(content: Mapping[str, Any], left_out: Counter[str]) -> list[str]:
+    found = []
+    for one in fields.listing(content.get("thoughts")):
+        thought = fields.mapping(one)
+        parts = (fields.text(thought.get(key), left_out) for key in ("summary", "content"))
+        joined = "\n".join(part for part in parts if part.strip())
+        if joined:
+            found.append(joined)
+    return found
+
+
+def _text(content: Mapping[str, Any], left_out: Counter[str]) -> str:
+    """The text of a message's content; a picture or a file becomes a line that says so."""
+    kind = content.get("content_type")
+    if kind == "code":
+        code = fields.text(content.get("text"), left_out)
+        language = content.get("language")
+        known = isinstance(language, str) and language != "unknown"
+        return fields.fenced(code, str(language) if known else "") if code.strip() else ""
+    if kind == "execution_output":
+        return fields.text(content.get("text"), left_out)
+    if kind == "reasoning_recap":
+        left_out["note on how long was thought"] += 1
+        return ""
+    if "parts" not in content:
+        return fields.text(content.get("text") or content.get("result"), left_out)
+    parts = [_part(part, left_out) for part in fields.listing(content.get("parts"))]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _part(part: Any, left_out: Counter[str]) -> str:
+    if isinstance(part, str):
+        return fields.text(part, left_out)
+    value = fields.mapping(part)
+    if isinstance(value.get("text"), str):
+        return fields.text(value["text"], left_out)
+    kind = fields.name(value.get("content_type")) or "unknown"
+    left_out[f"part of type {kind}"] += 1
+    return f"[{kind}: left out at import]"

@@ -1,0 +1,70 @@
+"""Single values of foreign files, made storable: what is odd is repaired or left out, and counted.
+
+The exports of other products change without notice and are full of gaps; a person wants their
+conversations all the same, and to know what did not come along.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from chatapp.text import clean
+from chatapp.transfer.openai_messages import NAME_LENGTH, TIME_LEFT_OUT, moment
+
+UNSTORABLE = "character that cannot be stored, replaced"
+TITLE_LENGTH = 200
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text(value: Any, left_out: Counter[str]) -> str:
+    """The value if it is text, storable on both databases; empty for anything else."""
+    if not isinstance(value, str):
+        return ""
+    cleaned = clean(value)
+    if cleaned != value:
+        left_out[UNSTORABLE] += 1
+    return cleaned.replace("\r\n", "\n")
+
+
+def name(value: Any) -> str:
+    """A short name or id, cut to what a column holds; empty for anything but text."""
+    return clean(value)[:NAME_LENGTH] if isinstance(value, str) else ""
+
+
+def title(value: Any) -> str:
+    """A title on one line, cut; empty for anything but text."""
+    return " ".join(clean(value).split())[:TITLE_LENGTH] if isinstance(value, str) else ""
+
+
+def time(value: Any, left_out: Counter[str]) -> datetime | None:
+    """A time in UTC; one that is none is counted, and None."""
+    if value is None:
+        return None
+    try:
+        return moment(value)
+    except (ValueError, OverflowError, OSError):
+        left_out[TIME_LEFT_OUT] += 1
+        return None
+
+
+def fenced(content: str, language: str = "") -> str:
+    """``content`` as a fenced block whose fence no line of it can end."""
+    longest = run = 0
+    for character in content:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * max(3, longest + 1)
+    safe = "".join(one for one in language if one.isalnum() or one in "+-#")[:30]
+    return f"{fence}{safe}\n{content}\n{fence}"

@@ -1,0 +1,131 @@
+"""Our own form: a conversation as JSON, whole and readable back, and as Markdown for people.
+
+``{"format": "palimpsest", "version": 1, "conversation": {…}, "summaries": […], "messages": […]}``
+with every message, superseded ones included, under its own ``seq``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, cast
+
+from chatapp.errors import ImportInvalid
+from chatapp.text import visible
+from chatapp.transfer import fields
+from chatapp.transfer.openai_messages import ROLES
+from chatapp.transfer.values import ForeignConversation, ForeignMessage
+from compression.types import Role
+
+FORMAT = "palimpsest"
+VERSION = 1
+_HEADINGS = {"user": "You", "assistant": "Assistant", "tool": "Tool result"}
+
+
+def is_conversation(value: Mapping[str, Any]) -> bool:
+    """Whether an object is one of our own exports."""
+    return value.get("format") == FORMAT
+
+
+def read(value: Mapping[str, Any]) -> ForeignConversation:
+    """One conversation, its summaries left out: a file must not tell a model what was said.
+
+    Raises ImportInvalid for another version of the form and when it holds no messages.
+    """
+    if value.get("version") != VERSION:
+        raise ImportInvalid("This export was made by another version, which cannot be read here.")
+    left_out: Counter[str] = Counter()
+    about = fields.mapping(value.get("conversation"))
+    summaries = len(fields.listing(value.get("summaries")))
+    if summaries:
+        left_out["summary version"] += summaries
+    found = (_message(fields.mapping(one), left_out) for one in fields.listing(value["messages"]))
+    messages = tuple(one for one in found if one is not None)
+    if not messages:
+        raise ImportInvalid("This conversation holds no messages. It was not imported.")
+    return ForeignConversation(
+        messages=messages,
+        system_prompt=fields.text(about.get("system_prompt"), left_out),
+        title=fields.title(about.get("title")),
+        left_out=dict(left_out),
+    )
+
+
+def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage | None:
+    role = value.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        left_out["message without a known role"] += 1
+        return None
+    return ForeignMessage(
+        role=cast(Role, role),
+        text=fields.text(value.get("text"), left_out),
+        reasoning=fields.text(value.get("reasoning"), left_out),
+        tool_calls=_calls(value.get("tool_calls"), left_out),
+        tool_call_id=fields.name(value.get("tool_call_id")),
+        tool_name=fields.name(value.get("tool_name")),
+        created_at=fields.time(value.get("created_at"), left_out),
+        partial=value.get("status") not in {None, "complete"},
+        superseded=bool(value.get("superseded")),
+        pinned=bool(value.get("pinned")),
+        # Not taken over: what this program says to a model is never read from a file.
+    )
+
+
+def _calls(value: Any, left_out: Counter[str]) -> tuple[dict[str, Any], ...]:
+    calls = []
+    for one in fields.listing(value):
+        call = fields.mapping(one)
+        function = fields.mapping(call.get("function"))
+        identifier, name = fields.name(call.get("id")), fields.name(function.get("name"))
+        if not identifier or not name:
+            left_out["tool call without id or name"] += 1
+            continue
+        arguments = fields.text(function.get("arguments"), left_out)
+        calls.append(
+            {
+                "id": identifier,
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+        )
+    return tuple(calls)
+
+
+def markdown_head(conversation: Mapping[str, Any]) -> str:
+    """The beginning of the Markdown of a conversation."""
+    title = visible(" ".join(str(conversation["title"]).split())) or "Conversation"
+    return f"# {title}\n\n{conversation['created_at'][:16].replace('T', ' ')} UTC\n"
+
+
+def markdown_message(message: Mapping[str, Any]) -> str:
+    """One message as Markdown: its text as it is, calls and results as fenced blocks."""
+    marks = [
+        word
+        for word, on in (
+            ("superseded", message["superseded"]),
+            ("pinned", message["pinned"]),
+            ("not finished", message["status"] != "complete"),
+        )
+        if on
+    ]
+    when = str(message["created_at"])[:16].replace("T", " ")
+    head = f"\n## {_HEADINGS.get(message['role'], message['role'])}, {when}"
+    parts = [f"{head} ({', '.join(marks)})" if marks else head]
+    text = message["text"]
+    if message["role"] == "tool":
+        parts.append(fields.fenced(text))
+    elif text:
+        parts.append(text)
+    for call in message["tool_calls"]:
+        function = fields.mapping(call.get("function"))
+        arguments = str(function.get("arguments", ""))
+        parts.append(f"Called {function.get('name', '')}:\n\n{fields.fenced(arguments, 'json')}")
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_summary(summary: Mapping[str, Any]) -> str:
+    """The summary that is in force, at the end of the Markdown."""
+    return (
+        f"\n---\n\nWhat the model sees in place of messages 1 to {summary['through_seq']} "
+        f"(version {summary['version']}):\n\n{summary['text']}\n"
+    )
