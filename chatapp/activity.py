@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,12 @@ from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
 
+# What a page shows of one conversation, and how far back the files are read for it: a megabyte
+# holds about 3,000 calls.
+MOST_CALLS = 200
+MOST_READ_BYTES = 8 * 1024 * 1024
+MOST_FILES = 90
+
 _subject: ContextVar[dict[str, Any] | None] = ContextVar("subject", default=None)
 
 
@@ -43,6 +50,63 @@ def about(**subject: Any) -> Iterator[None]:
         yield
     finally:
         _subject.reset(token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """The latest calls of one conversation."""
+
+    calls: list[dict[str, Any]]
+    #: Records as they were written, newest first.
+    complete: bool
+    #: False: there may be older ones than were read.
+
+
+def calls_of(directory: str, conversation_id: int) -> Calls:
+    """What the log says of a conversation: bounded reading, from the newest file's end backwards.
+
+    Synchronous; lines that are no records are passed over. Empty without a log.
+    """
+    found: list[dict[str, Any]] = []
+    left = MOST_READ_BYTES
+    # Any line of this conversation holds these bytes: few lines have to be decoded.
+    mark = f'"conversation": {conversation_id}'.encode()
+    folder = Path(directory) if directory else None
+    files = sorted(folder.glob("activity-*.jsonl"), reverse=True) if folder else []
+    for path in files[:MOST_FILES]:
+        for line in _lines_backwards(path, left):
+            left -= len(line) + 1
+            if mark in line and (record := _record(line, conversation_id)) is not None:
+                found.append(record)
+                if len(found) == MOST_CALLS:
+                    return Calls(calls=found, complete=False)
+        if left <= 0:
+            return Calls(calls=found, complete=False)
+    return Calls(calls=found, complete=len(files) <= MOST_FILES)
+
+
+def _lines_backwards(path: Path, most: int) -> Iterator[bytes]:
+    """The last ``most`` bytes of a file as lines, last first; nothing if it is gone."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            lines = file.read(most).splitlines()
+    except OSError as error:
+        logger.warning("The activity log cannot be read: %s.", error.strerror)
+        return
+    yield from reversed(lines)
+
+
+def _record(line: bytes, conversation_id: int) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        # A line of another program, or the half of one before the part that was read.
+        return None
+    if not isinstance(record, dict) or record.get("conversation") != conversation_id:
+        return None
+    return record
 
 
 class ActivityLog:

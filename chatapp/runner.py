@@ -20,17 +20,16 @@ from chatapp.announcing import Announcer, common
 from chatapp.bus import Bus
 from chatapp.catalogue import Profile
 from chatapp.conversations import progress
-from chatapp.conversations.access import amay_be_named, aset_automatic_title
-from chatapp.conversations.reading import abasis
 from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
 from chatapp.errors import InternalError, NotFound
 from chatapp.keeper import Keeper
 from chatapp.machinery import Machinery
 from chatapp.models import TurnStatus
+from chatapp.naming import name_by_first_words, name_by_model
 from chatapp.pacing import Pace
 from chatapp.preparation import Means, prepare_in_background
-from chatapp.rendering import fragments, titles
+from chatapp.rendering import fragments
 from chatapp.streams import LiveStream
 from chatapp.turns import Asked, Concluded, Job, Said, Step, Thought, run_turn
 from compression.exceptions import UserFacingError
@@ -352,7 +351,7 @@ class Runner:
     async def _afterwards(self, job: Job) -> None:
         """What follows a turn: its title, what waits to be sent, a summary prepared ahead."""
         try:
-            await self._name(job.conversation_id)
+            await self._name(job)
             if not await self._send_queued(job.conversation_id, job.model):
                 await self._prepare(job)
         except NotFound:
@@ -362,17 +361,14 @@ class Runner:
         except Exception:
             logger.exception("What follows turn %s failed.", job.turn)
 
-    async def _name(self, conversation_id: int) -> None:
-        if not await amay_be_named(conversation_id):
-            return
-        basis = await abasis(conversation_id)
-        first = next((one.text for one in basis.tail if one.role == "user"), "")
-        title = titles.first_words(first)
-        if not title:
-            return
-        event_no = await aset_automatic_title(conversation_id, title)
-        if event_no is not None:
-            await self._announcer.title(conversation_id, event_no, title)
+    async def _name(self, job: Job) -> None:
+        named = await name_by_first_words(job.conversation_id, self._announcer)
+        if named and self._machinery.automatic_titles:
+            profile = await self._machinery.catalogue.profile(job.model)
+            asking = name_by_model(
+                job.conversation_id, self._machinery.client, profile, self._announcer
+            )
+            self.spawn(asking, f"title of conversation {job.conversation_id}")
 
     async def _send_queued(self, conversation_id: int, model: str) -> bool:
         accepted = await aaccept_queued(

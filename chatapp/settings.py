@@ -167,6 +167,7 @@ CHAT_MODEL = environment.text("CHAT_MODEL")
 SUMMARY_MODEL = environment.text("SUMMARY_MODEL")
 CONTEXT_WINDOW = environment.integer("CONTEXT_WINDOW", 0) or None
 MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
+AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)
 

@@ -3,7 +3,17 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from chatapp.views import conversations, health, messages, pages, summaries
+from chatapp.views import (
+    activity,
+    conversations,
+    health,
+    messages,
+    pages,
+    person,
+    searching,
+    summaries,
+    transfer,
+)
 
 handler400 = "chatapp.views.failures.bad_request"
 handler404 = "chatapp.views.failures.not_found"
@@ -34,6 +44,9 @@ _conversation = [
     path("summary/redo/", summaries.redo, name="summary-redo"),
     path("context/", pages.context, name="context"),
     path("summaries/", pages.summaries, name="summary-versions"),
+    path("activity/", activity.activity, name="activity"),
+    path("export/", transfer.export, name="export"),
+    path("seen/", conversations.seen, name="conversation-seen"),
     path("settings/", conversations.settings, name="conversation-settings"),
     *(
         path(
@@ -44,6 +57,8 @@ _conversation = [
         for name, field, on in (
             ("archive", "archived_at", True),
             ("unarchive", "archived_at", False),
+            ("pin", "pinned_at", True),
+            ("unpin", "pinned_at", False),
             ("delete", "deleted_at", True),
             ("undelete", "deleted_at", False),
         )
@@ -54,6 +69,9 @@ urlpatterns = [
     path("", pages.home, name="home"),
     path("c/", messages.create, name="conversation-create"),
     path("c/<str:code>/", include(_conversation)),
+    path("import/", transfer.import_, name="import"),
+    path("search/", searching.search, name="search"),
+    path("settings/", person.settings, name="user-settings"),
     path("models/", pages.models, name="models"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),

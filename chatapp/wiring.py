@@ -63,6 +63,7 @@ def machinery() -> Machinery:
         transcript=StoredTranscript(),
         demo=demo(),
         summary_model="" if demo() else settings.SUMMARY_MODEL,
+        automatic_titles=settings.AUTOMATIC_TITLES and not demo(),
     )
 
 

@@ -11,6 +11,8 @@ os.environ.setdefault("ALLOWED_ORIGINS", "http://localhost:8000,http://testserve
 # A developer's own model, log and limits are not the tests'.
 for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CHAT_MODEL", "SUMMARY_MODEL", "CONTEXT_WINDOW"):
     os.environ.pop(name, None)
+# One call for each message, unless a test asks for more.
+os.environ.setdefault("AUTOMATIC_TITLES", "false")
 if not {"DATABASE_URL", "ACTIVITY_LOG_DIR"} <= os.environ.keys():
     # One folder a run, which its workers inherit: two runs in one checkout do not meet.
     _folder = tempfile.mkdtemp(prefix="palimpsest-tests-")

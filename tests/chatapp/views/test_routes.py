@@ -51,13 +51,25 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/settings/": ("POST", {"title": "Another"}),
     "c/<str:code>/archive/": ("POST", {}),
     "c/<str:code>/unarchive/": ("POST", {}),
+    "c/<str:code>/pin/": ("POST", {}),
+    "c/<str:code>/unpin/": ("POST", {}),
+    "c/<str:code>/seen/": ("POST", {"event_no": 1}),
+    "c/<str:code>/activity/": ("GET", {}),
+    "c/<str:code>/export/": ("GET", {}),
     "c/<str:code>/delete/": ("POST", {}),
     "c/<str:code>/undelete/": ("POST", {}),
     "c/<str:code>/messages/<int:seq>/edit/": ("POST", {"text": "Another"}),
 }
 INVALID = {"text": "", "seq": "x", "version": "x", "before": "x", "action": "x", "title": "\x00"}
 # A person's own pages, which name no object of anybody.
-PERSONAL = {"": "GET", "c/": "POST", "models/": "GET"}
+PERSONAL = {
+    "": "GET",
+    "c/": "POST",
+    "models/": "GET",
+    "search/": "GET",
+    "import/": "POST",
+    "settings/": "GET",
+}
 # For everybody; accounts/ has tests of its own.
 PUBLIC = {
     "healthz",
