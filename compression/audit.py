@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from compression.cues import takes_back
 from compression.exceptions import DraftRejected
-from compression.ledger import Addition, Delta, Supersession
+from compression.ledger import Addition, Delta, Lift, Supersession
 from compression.redaction import redact
-from compression.salience import evidence, normalise, salient, scripts
+from compression.salience import evidence, normalise, salient, scripts, slices
 from compression.types import Audit, Completion, Item, Ledger, Section
 
 __all__ = [
@@ -28,6 +29,8 @@ FINISHED = frozenset({"stop", "end_turn", "eos", "stop_sequence"})
 LONGEST_ANSWER = 200_000
 #: Characters; far more than any cap allows.
 LONGEST_CONSTRAINT = 400
+LONGEST_ENTRY = 500
+#: Characters; a model that copies whole messages would push the facts out of the summary.
 LONGEST_NARRATIVE = 1200
 #: Characters; one or two sentences are meant.
 LISTED = 200
@@ -145,7 +148,8 @@ def check_entries(delta: Delta, items: Sequence[Item], ledger: Ledger) -> Checke
 
     ``items`` is the span. A constraint must stand word for word in a user's message (cited
     wrongly, it gets the right source); everything else may hold no number, path, URL or
-    identifier that the messages it cites do not hold; and none may be in another script.
+    identifier that the messages it cites do not hold; and none may be in another script or longer
+    than a line. A rule is only lifted by a user's message that speaks of it.
     """
     check = _EntryCheck(items)
     add: list[Addition] = []
@@ -164,12 +168,24 @@ def check_entries(delta: Delta, items: Sequence[Item], ledger: Ledger) -> Checke
             wrong.append((one.text, reason))
         else:
             supersede.append(one)
+    lifts: list[Lift] = []
+    for lift in delta.lift:
+        if check.takes_back(lift.source, old.get(lift.id, "")):
+            lifts.append(lift)
+        else:
+            wrong.append((old.get(lift.id, ""), "the message cited does not take that rule back"))
     narrative = delta.narrative
     unheard = check.narrative(narrative)
     if unheard:
         wrong.append((narrative, unheard))
         narrative = ""
-    kept = replace(delta, narrative=narrative, add=tuple(add), supersede=tuple(supersede))
+    kept = replace(
+        delta,
+        narrative=narrative,
+        add=tuple(add),
+        supersede=tuple(supersede),
+        lift=tuple(lifts),
+    )
     return Checked(
         kept=kept,
         dropped=tuple(f"dropped: {text:.120} ({reason})" for text, reason in wrong),
@@ -217,6 +233,8 @@ class _EntryCheck:
         self, text: str, sources: Sequence[int], *, also: str = "", any_script: bool = False
     ) -> str:
         """Why an entry is not borne out by its sources; empty when it is."""
+        if len(text) > LONGEST_ENTRY:
+            return f"an entry is one line of at most {LONGEST_ENTRY} characters"
         if not sources:
             return "it cites no message"
         outside = [seq for seq in sources if seq not in self._items]
@@ -224,6 +242,16 @@ class _EntryCheck:
             return f"it cites message {outside[0]}, which is not among these"
         said = " ".join(self.normal(seq) for seq in sources) + " " + normalise(also)
         return self._unheard(text, said) or ("" if any_script else self._foreign(text))
+
+    def takes_back(self, seq: int, rule: str) -> bool:
+        """False when the message is a user's and does not speak of the rule at all.
+
+        A source of another kind and an unknown rule are the merge's to refuse.
+        """
+        item = self._items.get(seq)
+        if item is None or item.role != "user" or not rule:
+            return True
+        return takes_back(item.text, rule)
 
     def narrative(self, text: str) -> str:
         """Why the narrative cannot stand; empty when it can."""
@@ -306,7 +334,10 @@ def audit(
     wanted: set[str] = set()
     for item in items:
         # What is left out on purpose is not missing, and nobody reads it in the audit either.
-        wanted |= salient(redact(item.text)[0])
+        # A private key is the one secret that a slice could cut in two.
+        text = redact(item.text)[0] if "PRIVATE KEY-----" in item.text else item.text
+        for part in slices(text):
+            wanted |= salient(redact(part)[0])
     summary = normalise(summary_text)
     missing = sorted(one for one in wanted if one not in summary)
     return Audit(

@@ -38,7 +38,7 @@ REPLY = 600
 #: Tokens of the answers at most.
 SHORTEST, LONGEST = 24, 240
 #: Characters of a sentence that is asked about.
-LOOKED_AT = 4_000
+LOOKED_AT = 2_000
 #: Characters of each message that questions are made from.
 LONGEST_ANSWER = 120
 #: Characters: a longer answer quotes the notes instead of answering.

@@ -26,7 +26,7 @@ _PARTS = (
     ),
     # A name that says secret, and a value.
     re.compile(
-        r"(\b[\w.-]{0,40}(?:password|passwd|passwort|passphrase|secret|api[_-]?key|access[_-]?key"
+        r"((?:password|passwd|passwort|passphrase|secret|api[_-]?key|access[_-]?key"
         r"|auth[_-]?token|access[_-]?token|private[_-]?key)[\w-]{0,20}[\"']?[ \t]{0,3}"
         r"(?:=>|[=:])[ \t]{0,3}[\"']?)"
         r"((?!\[redacted\])[^\s\"',;]{4,500})",

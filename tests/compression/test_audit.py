@@ -7,6 +7,7 @@ import time
 import pytest
 
 from compression.audit import (
+    Checked,
     audit,
     check_draft,
     check_entries,
@@ -16,7 +17,8 @@ from compression.audit import (
     salient,
 )
 from compression.exceptions import DraftRejected
-from compression.ledger import Addition, Delta, Supersession
+from compression.ledger import Addition, Delta, Lift, Supersession
+from compression.salience import slices
 from compression.types import Completion, Entry, Item, Ledger, Section
 
 ITEMS = [
@@ -212,3 +214,65 @@ def test_a_secret_is_neither_salient_nor_told_as_missing() -> None:
     secret = "ghp_abcdefghijklmnopqrstuvwx12"
     item = Item(seq=1, role="user", text=f"The token is {secret}, the port 8443.", tokens=20)
     assert audit([item], "Nothing.").missing == ("8443",)
+
+
+RULES_TAKEN_BACK = (
+    ("Always answer in French.", "You may answer in English again."),
+    ("Always answer in French.", "From now on write in English."),
+    ("Never skip the tests.", "Forget what I said about tests."),
+    ("Never say banana.", "Never mind, that rule is silly."),
+    ("Antworte immer auf Deutsch.", "Du darfst wieder Englisch schreiben."),
+    ("必须用中文回答。", "现在可以用英文回答了。"),
+    ("Never use tabs.", "Please use tabs in the Makefile."),
+)
+RULES_NOT_TAKEN_BACK = (
+    ("Always answer in French.", "What is the capital of Peru?"),
+    ("Never write to production.", "Thanks! " + "The weather is fine here. " * 20),
+    ("Never use tabs.", "Put the parser into src/parse.py, please, and run it once."),
+    ("必须用中文回答。", "今天的天气怎么样？"),
+)
+
+
+@pytest.mark.parametrize(("stated", "message"), RULES_TAKEN_BACK)
+def test_a_user_who_takes_a_rule_back_lifts_it(stated: str, message: str) -> None:
+    assert lifted(stated, message).kept.lift
+
+
+@pytest.mark.parametrize(("stated", "message"), RULES_NOT_TAKEN_BACK)
+def test_i18_a_model_cannot_lift_a_rule_by_any_message(stated: str, message: str) -> None:
+    """I18. Breaks when: ``check_entries`` believes every lift that cites a user message."""
+    checked = lifted(stated, message)
+    assert checked.kept.lift == ()
+    assert "take that rule back" in checked.dropped[0]
+
+
+def lifted(stated: str, message: str) -> Checked:
+    """What is left of a lift that cites this message."""
+    ledger = Ledger(entries=(Entry(id=4, section=Section.CONSTRAINTS, text=stated, sources=(1,)),))
+    items = [Item(seq=9, role="user", text=message, tokens=9)]
+    return check_entries(Delta(lift=(Lift(id=4, source=9),)), items, ledger)
+
+
+def test_a_copied_message_is_no_entry() -> None:
+    """Breaks when: an entry may be as long as a message."""
+    long = "They said a great deal about it. " * 20
+    items = [Item(seq=1, role="user", text=long, tokens=200)]
+    checked = check_entries(Delta(add=(entry(long, 1),)), items, Ledger())
+    assert checked.kept.add == ()
+
+
+def test_a_huge_message_is_looked_at_in_slices_and_nothing_is_missed() -> None:
+    """I25. Breaks when: a slice is lost, or one pattern walks over a whole text at once."""
+    text = " ".join(f"box {number} holds part_{number}" for number in range(20_000, 24_000))
+    parts = list(slices(text))
+    assert "".join(parts) == text
+    assert max(map(len, parts)) <= 16_000
+    assert list(slices("x" * 40_000)) == ["x" * 16_000, "x" * 16_000, "x" * 8_000]
+    item = Item(seq=1, role="user", text=text, tokens=20_000)
+    assert audit([item], "").salient == 8_000
+
+
+def test_a_private_key_is_not_told_in_parts() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\n" + "MIIabc_def1234\n" * 1500 + "-----END PRIVATE KEY-----"
+    item = Item(seq=1, role="user", text=key, tokens=9_000)
+    assert audit([item], "").missing == ()
