@@ -31,6 +31,8 @@ LONGEST_ANSWER = 200_000
 LONGEST_CONSTRAINT = 400
 LONGEST_ENTRY = 500
 #: Characters; a model that copies whole messages would push the facts out of the summary.
+LONGEST_COPY = 200
+#: The same, of words that stand so in a message; a rule is copied by design.
 LONGEST_NARRATIVE = 1200
 #: Characters; one or two sentences are meant.
 LISTED = 200
@@ -240,6 +242,9 @@ class _EntryCheck:
         outside = [seq for seq in sources if seq not in self._items]
         if outside:
             return f"it cites message {outside[0]}, which is not among these"
+        copied = normalise(text) if len(text) > LONGEST_COPY else ""
+        if copied and any(copied in self.normal(seq) for seq in sources):
+            return "it copies a message instead of noting what matters in it"
         said = " ".join(self.normal(seq) for seq in sources) + " " + normalise(also)
         return self._unheard(text, said) or ("" if any_script else self._foreign(text))
 

@@ -60,6 +60,32 @@ NUMBER = re.compile(r"\d[\d.,:/%-]{0,20}")
 NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w-]{2,30}(?![!?.,]?$)")
 #: Not at a sentence's start, where every word is capital, nor at its end, where people are called.
 END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+TAKEN_BACK = re.compile(
+    r"\b(?:forget|ignore|disregard|drop|lift|scrap|cancel|revoke|undo|remove|never ?mind|no longer"
+    r"|any ?more|instead|you (?:can|may)|(?:is|are) (?:allowed|fine|ok(?:ay)?)|again|from now on"
+    r"|(?:don['’]?t|do not|needn['’]?t|no) (?:have|need)|does(?:n['’]t| not) apply|changed my mind"
+    r"|that rule|this rule|rule \w+ is"
+    r"|vergiss|vergessen sie|ignorier\w*|nicht mehr|darfst|dürfen|kannst|können sie|wieder"
+    r"|stattdessen|gilt nicht|aufgehoben|oublie[rz]?|n['’e] ?\w* plus|annule[rz]?|tu peux"
+    r"|vous pouvez|(?:à|de) nouveau|désormais|plutôt|olvid[ae]\w*|ya no|pued(?:es|e|en)"
+    r"|de nuevo|otra vez|en (?:vez|lugar) de|esque[cç][ae]\w*|já não|não \w+ mais|pode[ms]?"
+    r"|de novo|em vez de|dimentica\w*|non \w+ più|puoi|può|di nuovo|invece|vergeet|negeer"
+    r"|niet meer|je mag|je kunt|u mag|weer|voortaan|забудь\w*|больше не|можно|можешь|можете"
+    r"|снова|отмен\w+|вместо)\b"
+    r"|忘|忽略|取消|撤[销回]|不用|不再|不必|可以|改[为用]|やめ|取り消|もう|てもいい|代わり|잊|취소|이제|해도|대신",
+    _I,
+)
+"""By which a user ends a rule, or puts another in its place."""
+EMPTY_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "the and for with from that this you your not don always never must should only please are "
+        "was its have has will can may all any der die das und mit von nicht immer nie les des une "
+        "pas que los las una",
+    )
+)
+SHORT_MESSAGE = 200
+#: Characters: a message that says little else need not name the rule that it ends.
 LONGEST_RULE = 400
 #: Characters of a constraint at most; it is the user's own words.
 
@@ -74,3 +100,27 @@ def rule_strength(sentence: str) -> int:
         if STRONG_RULE.search(told):
             return 2
     return 1 if WEAK_RULE.search(sentence) and not asked else 0
+
+
+def takes_back(message: str, rule: str) -> bool:
+    """Whether a user's message may end a rule: it says so, or rules otherwise, about the same.
+
+    A rule that stands too long is lifted by a person with one click; one that is gone is missed
+    by nobody until it is broken. So in doubt it stands.
+    """
+    same = bool(_stems(message) & _stems(rule))
+    if TAKEN_BACK.search(message):
+        return same or len(message) <= SHORT_MESSAGE
+    return same and bool(STRONG_RULE.search(message) or WEAK_RULE.search(message))
+
+
+def _stems(text: str) -> set[str]:
+    """The beginnings of the words that say something; pairs of characters where none are apart."""
+    stems: set[str] = set()
+    for word in re.findall(r"[^\W_]+", text.casefold()):
+        if word.isascii() or len(word) < 3 or word[0] < "\u2e80":
+            if (len(word) > 2 or word.isdigit()) and word not in EMPTY_WORDS:
+                stems.add(word[:5])
+        else:
+            stems.update(word[at : at + 2] for at in range(len(word) - 1))
+    return stems

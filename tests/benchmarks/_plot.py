@@ -96,12 +96,13 @@ def write(path: Path, panels: Sequence[Panel]) -> None:
             label = f"{panel.top * share:g}"
             height = round(bottom - (bottom - top) * share)
             canvas.text(left - 8 * len(label) - 4, height - 5, label)
-        for colour, values in zip(COLOURS, panel.lines.values(), strict=False):
+        # Each line a little lower than the one before, so that equal ones are all seen.
+        for lower, (colour, values) in enumerate(zip(COLOURS, panel.lines.values(), strict=False)):
             wide = (right - left) / max(1, len(values) - 1)
             points = [
                 (
                     round(left + index * wide),
-                    round(bottom - (bottom - top) * min(1.0, value / panel.top)),
+                    round(bottom - (bottom - top) * min(1.0, value / panel.top)) + 2 * lower,
                 )
                 for index, value in enumerate(values)
             ]

@@ -253,9 +253,10 @@ def lifted(stated: str, message: str) -> Checked:
     return check_entries(Delta(lift=(Lift(id=4, source=9),)), items, ledger)
 
 
-def test_a_copied_message_is_no_entry() -> None:
-    """Breaks when: an entry may be as long as a message."""
-    long = "They said a great deal about it. " * 20
+@pytest.mark.parametrize("times", [8, 20])
+def test_a_copied_message_is_no_entry(times: int) -> None:
+    """Breaks when: an entry may be as long as a message, or repeat one."""
+    long = "They said a great deal about it. " * times
     items = [Item(seq=1, role="user", text=long, tokens=200)]
     checked = check_entries(Delta(add=(entry(long, 1),)), items, Ledger())
     assert checked.kept.add == ()
