@@ -12,9 +12,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 
 from django.core.asgi import get_asgi_application
 
-from chatapp.middleware import call_hooks_inline
-
-call_hooks_inline()
 http_application: Any = get_asgi_application()
 
 # These import models, so Django must be set up by now.
@@ -27,6 +24,9 @@ from whitenoise import WhiteNoise
 
 from chatapp import wiring
 from chatapp.consumers import ConversationConsumer
+from chatapp.middleware import call_hooks_inline
+
+call_hooks_inline()
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

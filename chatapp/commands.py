@@ -22,9 +22,9 @@ from compression import services, store
 from compression.exceptions import CompressionRunning, UserFacingError
 from compression.types import EntryState, Section, Sizes, Trigger
 
-# Not every server takes an unfinished reply as a beginning; every model takes this.
 # All pins together, a share of the budget.
 PINNED_SHARE = 0.10
+# Not every server takes an unfinished reply as a beginning; every model takes this.
 CONTINUE = "Continue exactly where you stopped."
 
 
@@ -37,11 +37,9 @@ async def send(
     last_seen_seq: int | None = None,
     frame: context.Basis | None = None,
 ) -> sending.Accepted | sending.Queued:
-    """Store a message and begin its turn; only then answer.
+    """Store a message and begin its turn; only then answer. ``frame``: from ``aowned_frame``.
 
-    ``frame`` is what ``aowned_frame`` has just given, if it was asked already. Raises NotFound,
-    MessageTooLarge before anything is stored, TurnOpen, MovedOn.
-    """
+    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn."""
     frame = frame or await aowned_frame(user_id, code)
     profile = await _profile(frame.model)
     tokens = await _count(text)
