@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 from chatapp import context, wiring
-from chatapp.catalogue import Profile
 from chatapp.conversations import access, branching, pins, sending
 from chatapp.conversations.reading import abasis, aowned_frame
-from chatapp.counting import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
-from chatapp.errors import MessageTooLarge, NothingToStop
-from chatapp.llm.errors import LLMError
+from chatapp.errors import NothingToStop
 from chatapp.preparation import compression_settings
-from compression import services, store
+from chatapp.sizing import check_size, count, profile_of, sizes_of
+from compression import services
 from compression.exceptions import CompressionRunning, UserFacingError
-from compression.types import EntryState, Section, Sizes, Trigger
+from compression.types import Trigger
 
 # All pins together, a share of the budget.
 PINNED_SHARE = 0.10
@@ -39,12 +33,13 @@ async def send(
 ) -> sending.Accepted | sending.Queued:
     """Store a message and begin its turn; only then answer. ``frame``: from ``aowned_frame``.
 
-    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn."""
+    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn.
+    """
     frame = frame or await aowned_frame(user_id, code)
-    profile = await _profile(frame.model)
-    tokens = await _count(text)
+    profile = await profile_of(frame.model)
+    tokens = await count(text)
     try:
-        await _check_size(frame, profile, tokens)
+        await check_size(frame, profile, tokens)
     except MessageTooLarge:
         # What was accepted once is answered as then, whatever the room is now.
         before = await sending.arepeated(user_id, code, client_msg_id)
@@ -92,7 +87,7 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
     Raises NotFound, TurnOpen, Summarised.
     """
     frame = await aowned_frame(user_id, code)
-    profile = await _profile(frame.model)
+    profile = await profile_of(frame.model)
     runner = wiring.runner()
     acceptance = sending.aregenerate(
         user_id, code, model=profile.name, holder=runner.holder, seq=seq
@@ -103,9 +98,9 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
 async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.Accepted:
     """Send another text in place of a user message. Raises as :func:`send`, and Summarised."""
     frame = await aowned_frame(user_id, code)
-    profile = await _profile(frame.model)
-    tokens = await _count(text)
-    await _check_size(frame, profile, tokens)
+    profile = await profile_of(frame.model)
+    tokens = await count(text)
+    await check_size(frame, profile, tokens)
     runner = wiring.runner()
     acceptance = sending.aedit(
         user_id,
@@ -152,7 +147,7 @@ async def compact(
     Raises NotFound, and NothingToCompress before any model is called.
     """
     frame = await aowned_frame(user_id, code)
-    profile = await _profile(frame.model)
+    profile = await profile_of(frame.model)
     basis = await abasis(frame.conversation_id)
     machinery, runner = wiring.machinery(), wiring.runner()
     run = services.compress(
@@ -217,7 +212,7 @@ async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
     Raises NotFound, StaleVersion with both texts, SummaryInvalid naming the line.
     """
     frame = await aowned_frame(user_id, code)
-    profile = await _profile(frame.model)
+    profile = await profile_of(frame.model)
     edited = await services.edit(
         frame.conversation_id,
         text,
@@ -244,7 +239,7 @@ async def clear(user_id: int, code: str) -> int:
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
     frame = await aowned_frame(user_id, code)
-    most = sizes_of(frame, await _profile(frame.model)).ruler(PINNED_SHARE)
+    most = sizes_of(frame, await profile_of(frame.model)).ruler(PINNED_SHARE)
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
     )
@@ -281,120 +276,3 @@ async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
     if "title" in changes:
         await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])
     await wiring.bus().nudge(frame.conversation_id)
-
-
-async def context_parts(user_id: int, code: str) -> ContextParts:
-    """The next request as it would be sent now. Raises NotFound."""
-    frame = await aowned_frame(user_id, code)
-    profile = await _profile(frame.model)
-    basis = await abasis(frame.conversation_id)
-    return await asyncio.to_thread(_context_parts, basis, profile)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextParts:
-    """The next request, by part and message by message."""
-
-    groups: list[dict[str, Any]]
-    #: name, tokens (calibrated), messages: [{role, text, tokens}].
-    built: context.BuiltRequest
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it."""
-        return {
-            "parts": self.groups,
-            "messages": list(self.built.messages),
-            "manifest": self.built.manifest,
-        }
-
-
-def _context_parts(basis: context.Basis, profile: Profile) -> ContextParts:
-    counter = wiring.machinery().counter
-    sized = sizes_of(basis, profile)
-    built = context.build_request(
-        basis, sized, counter=counter, system_role=profile.supports_system_role
-    )
-
-    def shown(role: str, text: str, tokens: int) -> dict[str, Any]:
-        return {"role": role, "text": text, "tokens": round(tokens * sized.calibration)}
-
-    heads = (
-        ("system", context.instructions(basis), sized.fixed),
-        ("summary", context.summary_block(basis), sized.summary),
-        ("pinned", context.pinned_block(basis), sized.pinned),
-    )
-    groups = [
-        {
-            "name": name,
-            "tokens": round(tokens * sized.calibration),
-            "messages": [shown("system", text, tokens)] if text else [],
-        }
-        for name, text, tokens in heads
-    ]
-    tail = [
-        shown(one.message["role"], _wire_text(one.message), one.tokens)
-        for one in context.wire_of(context.visible_tail(basis), counter)
-    ]
-    groups.append({"name": "tail", "tokens": built.usage.tail, "messages": tail})
-    return ContextParts(groups=groups, built=built)
-
-
-def _wire_text(message: dict[str, Any]) -> str:
-    calls = message.get("tool_calls")
-    text = str(message.get("content") or "")
-    return f"{text}\n{json.dumps(calls, ensure_ascii=False)}".strip() if calls else text
-
-
-def sizes_of(basis: context.Basis, profile: Profile) -> Sizes:
-    """What the next request costs besides its messages."""
-    return context.sizes(
-        basis,
-        wiring.machinery().counter,
-        window=profile.window,
-        reserve=profile.reserve,
-        calibration=profile.calibration,
-    )
-
-
-async def _profile(model: str) -> Profile:
-    """The model's profile; when the server is silent, of a name that is still to be found.
-
-    The turn itself says what is wrong with the server: a message is stored before it is asked.
-    """
-    catalogue = wiring.machinery().catalogue
-    try:
-        return await catalogue.profile(model)
-    except LLMError:
-        return catalogue.known_profile(model)
-
-
-async def _count(text: str) -> int:
-    counter = wiring.machinery().counter
-    if len(text) <= INLINE_CHARACTERS:
-        return message_tokens(counter, text)
-    return await asyncio.to_thread(message_tokens, counter, text)
-
-
-async def _check_size(frame: context.Basis, profile: Profile, tokens: int) -> None:
-    """Fixed parts, live constraints and the message must fit into the budget together."""
-    sized = sizes_of(frame, profile)
-    if sized.share(sized.fixed + sized.summary + tokens) <= 1.0:
-        return
-    constraints = 0
-    if frame.version:
-        counter = wiring.machinery().counter
-        base = await store.aread_base(frame.conversation_id)
-        constraints = sum(
-            counter.count(entry.text) + MESSAGE_OVERHEAD
-            for entry in base.ledger.entries
-            if entry.section is Section.CONSTRAINTS and entry.state is EntryState.LIVE
-        )
-    if sized.share(sized.fixed + constraints + tokens) > 1.0:
-        factor = sized.calibration
-        raise MessageTooLarge.from_figures(
-            window=sized.window,
-            reserve=sized.reserve,
-            fixed=ceil(sized.fixed * factor),
-            constraints=ceil(constraints * factor),
-            message=ceil(tokens * factor),
-        )

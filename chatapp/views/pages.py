@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
-from chatapp import commands, wiring
+from chatapp import seeing, wiring
 from chatapp.conversations import access, people
 from chatapp.conversations.reading import aturn
 from chatapp.conversations.summaries import aversions
@@ -113,7 +113,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """What the model will see: parts, tokens, exact messages."""
     person = user_id(request)
     page = await wiring.machinery().apage(person, code)
-    parts = await commands.context_parts(person, code)
+    parts = await seeing.context_parts(person, code)
     if wants_json(request):
         return JsonResponse({"context": page.context.as_json(), **parts.as_json()})
     template = "partials/context.html" if wants_fragment(request) else "context.html"

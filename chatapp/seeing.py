@@ -1,0 +1,75 @@
+"""What the model sees: the next request of a conversation, part by part."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from chatapp import context, wiring
+from chatapp.catalogue import Profile
+from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.sizing import profile_of, sizes_of
+
+
+async def context_parts(user_id: int, code: str) -> ContextParts:
+    """The next request as it would be sent now. Raises NotFound."""
+    frame = await aowned_frame(user_id, code)
+    profile = await profile_of(frame.model)
+    basis = await abasis(frame.conversation_id)
+    return await asyncio.to_thread(_context_parts, basis, profile)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextParts:
+    """The next request, by part and message by message."""
+
+    groups: list[dict[str, Any]]
+    #: name, tokens (calibrated), messages: [{role, text, tokens}].
+    built: context.BuiltRequest
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "parts": self.groups,
+            "messages": list(self.built.messages),
+            "manifest": self.built.manifest,
+        }
+
+
+def _context_parts(basis: context.Basis, profile: Profile) -> ContextParts:
+    counter = wiring.machinery().counter
+    sized = sizes_of(basis, profile)
+    built = context.build_request(
+        basis, sized, counter=counter, system_role=profile.supports_system_role
+    )
+
+    def shown(role: str, text: str, tokens: int) -> dict[str, Any]:
+        return {"role": role, "text": text, "tokens": round(tokens * sized.calibration)}
+
+    heads = (
+        ("system", context.instructions(basis), sized.fixed),
+        ("summary", context.summary_block(basis), sized.summary),
+        ("pinned", context.pinned_block(basis), sized.pinned),
+    )
+    groups = [
+        {
+            "name": name,
+            "tokens": round(tokens * sized.calibration),
+            "messages": [shown("system", text, tokens)] if text else [],
+        }
+        for name, text, tokens in heads
+    ]
+    tail = [
+        shown(one.message["role"], _wire_text(one.message), one.tokens)
+        for one in context.wire_of(context.visible_tail(basis), counter)
+    ]
+    groups.append({"name": "tail", "tokens": built.usage.tail, "messages": tail})
+    return ContextParts(groups=groups, built=built)
+
+
+def _wire_text(message: dict[str, Any]) -> str:
+    calls = message.get("tool_calls")
+    text = str(message.get("content") or "")
+    return f"{text}\n{json.dumps(calls, ensure_ascii=False)}".strip() if calls else text
