@@ -9,7 +9,7 @@ from typing import Any
 from chatapp import context, wiring
 from chatapp.conversations import access, branching, pins, sending
 from chatapp.conversations.reading import abasis, aowned_frame
-from chatapp.errors import NothingToStop
+from chatapp.errors import MessageTooLarge, NothingToStop
 from chatapp.preparation import compression_settings
 from chatapp.sizing import check_size, count, profile_of, sizes_of
 from compression import services

@@ -397,7 +397,11 @@ async def test_secrets_stay_out_of_summaries(alice: User, settings: Any) -> None
     Breaks when: ``redact_delta`` is not called before the merge, or the audit names as missing
     what was left out on purpose.
     """
-    secrets = ["sk-proj-abcdefghijklmnopqrstuvwx", "hunter2hunter2", "ghp_abcdefghijklmnopqrstuvwx12"]
+    secrets = [
+        "sk-proj-abcdefghijklmnopqrstuvwx",
+        "hunter2hunter2",
+        "ghp_abcdefghijklmnopqrstuvwx12",
+    ]
     line = f"Always use the key {secrets[0]} and password={secrets[1]} and {secrets[2]} there."
     said = history(9_000)
     said[0]["content"] = f"{line} {said[0]['content']}"
