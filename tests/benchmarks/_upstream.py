@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Iterable
 
-MODELS = ("20-at-0", "300-at-50", "400-at-50", "500-at-50")
+MODELS = ("20-at-0", "300-at-50", "500-at-50", "900-at-50")
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
     b"cache-control: no-cache\r\n\r\n"

@@ -254,11 +254,12 @@ async def streams(task: Json, http: aiohttp.ClientSession) -> Json:
     ended = min(one.arrivals[-1][0] for one in viewers)
     every = [pair for one in viewers for pair in one.arrivals]
     came = sum(begun <= at < ended for _, at in every)
-    delays = sorted(at - sent for sent, at in every if begun <= sent < ended)
+    # A server so slow that its first stream ended before its last began has no such time.
+    delays = sorted(at - sent for sent, at in every if begun <= sent < ended or ended <= begun)
     return {
         "tokens": len(every),
         "seconds": (ended - begun) / 1e6,
-        "rate": came / (ended - begun) * 1e6,
+        "rate": came / (ended - begun) * 1e6 if ended > begun else 0.0,
         "median": delays[len(delays) // 2] / 1000,
         "p99": delays[len(delays) * 99 // 100] / 1000,
     }

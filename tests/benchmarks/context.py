@@ -60,9 +60,11 @@ def _measure() -> int:
 def _fill(count: int) -> int:
     """A conversation of ``count`` messages whose last TAIL ones are sent; its id."""
     from django.contrib.auth import get_user_model
+    from django.utils import timezone
 
     from chatapp.models import Conversation, Message
 
+    now = timezone.now()
     owner = get_user_model().objects.create_user(f"owner-{count}")
     row = Conversation.objects.create(
         owner=owner,
@@ -81,6 +83,7 @@ def _fill(count: int) -> int:
                 role="user" if seq % 2 else "assistant",
                 text=text,
                 token_count=60,
+                created_at=now,
             )
             for seq in range(1, count + 1)
         ],
