@@ -273,7 +273,7 @@ async def test_what_nobody_foresaw_is_one_sentence_and_no_more(
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("password of the database")
 
-    monkeypatch.setattr(access, "anewest", fail)
+    monkeypatch.setattr(access, "alinks", fail)
     answer = await client.get("/", headers=headers)
     assert answer.status_code == 500
     assert b"password of" not in answer.content

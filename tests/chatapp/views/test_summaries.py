@@ -180,7 +180,7 @@ async def test_i23_every_answer_carries_its_headers(
         await client.get("/models/", headers=headers),
         await client.get("/accounts/password_change/", headers=headers),
     ]
-    monkeypatch.setattr(access, "anewest", fail)
+    monkeypatch.setattr(access, "alinks", fail)
     answers.append(await client.get("/", headers=headers))
     statuses = [answer.status_code for answer in answers]
     assert statuses[:3] == [200, 200, 404]
