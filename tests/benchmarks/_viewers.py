@@ -124,6 +124,7 @@ class Viewer:
             cookies = f"sessionid={sessions[number % len(sessions)]}; csrftoken={SECRET}"
             self._headers |= {"Cookie": cookies, "X-CSRFToken": SECRET}
         self._code = ""
+        self._asked = False
         self._loop = asyncio.get_running_loop()
         self.reset()
 
@@ -153,6 +154,7 @@ class Viewer:
         await self._socket.connect()
         if self._ours:
             await asyncio.wait_for(state, TIMEOUT)
+        self._asked = True
 
     async def look(self) -> None:
         """Load the page, as whoever opens one does before the socket."""
@@ -181,6 +183,10 @@ class Viewer:
         if event["type"] == "state" and event["turn"]:
             # The whole text again; what is new in it counts.
             text = event["turn"]["text"]
+        elif event["type"] == "state" and self._asked:
+            # The reply ended before this viewer was told any of it.
+            replies = [one for one in event["messages"] if one["role"] == "assistant"]
+            text = replies[-1]["text"] if replies else None
         if text:
             at = now()
             if not self.first.done():
