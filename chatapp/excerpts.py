@@ -38,7 +38,7 @@ class Terms:
     """What is looked for."""
 
     words: tuple[str, ...]
-    #: Folded, each once, without stop words; of the last one the beginning is enough.
+    #: In small letters, each once, without stop words; of the last one the beginning is enough.
     runs: tuple[str, ...] = ()
     #: What must be looked for as it stands, anywhere in a text.
 
@@ -53,7 +53,7 @@ def terms_of(query: str) -> Terms:
 
     A query of stop words only is looked for as it stands.
     """
-    found = [word[:MOST_TERM_LENGTH] for word in _WORD.findall(query.casefold())]
+    found = [word[:MOST_TERM_LENGTH] for word in _WORD.findall(query.lower())]
     runs = [word for word in found if _RUNS.search(word)]
     words = [word for word in found if not _RUNS.search(word) and word not in STOP_WORDS]
     # "it's" leaves an s behind; a single letter that stands alone may be meant.
@@ -113,6 +113,8 @@ def passage(text: str, terms: Terms, *, length: int = PASSAGE) -> tuple[Part, ..
 
 def _window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[int, int]:
     """Where the passage begins and ends: the first stretch with the most different terms."""
+    if len(text) <= length:
+        return 0, len(text)
     if not spans:
         return 0, _between_words(text, min(length, len(text)), forward=True)
     best, most = spans[0][0], 0

@@ -111,7 +111,8 @@ def _condition(terms: Terms) -> tuple[str, str, str, list[Any]]:
     """
     if terms.runs:
         source = "chatapp_message m"
-        pieces = ["m.text LIKE %s ESCAPE '\\'" for _ in terms.all]
+        like = "LIKE" if connection.vendor == "sqlite" else "ILIKE"
+        pieces = [f"m.text {like} %s ESCAPE '\\'" for _ in terms.all]
         values: list[Any] = [f"%{_literal(term)}%" for term in terms.all]
         return source, f"({' OR '.join(pieces)})", "", values
     if connection.vendor == "sqlite":

@@ -57,12 +57,14 @@ SQLITE_BACK = [
     "DROP TRIGGER IF EXISTS chatapp_messagetext_update",
     "DROP TABLE IF EXISTS chatapp_messagetext",
 ]
+# A database of the C locale makes only ASCII letters small; ICU, where it is built in, all.
+ICU = "SELECT 1 FROM pg_collation WHERE collname = 'und-x-icu'"
 POSTGRESQL = [
     f"""
     ALTER TABLE chatapp_message ADD COLUMN search_vector tsvector GENERATED ALWAYS AS (
         CASE WHEN status <> 'streaming' THEN to_tsvector(
             'english'::regconfig,
-            translate(left(text, {MOST_CHARACTERS}), E'{SIGNS.replace(chr(92), chr(92) * 2)}',
+            translate(lower(left(text, {MOST_CHARACTERS}) COLLATE "%s"), E'{SIGNS.replace(chr(92), chr(92) * 2)}',
                       '{" " * len(SIGNS)}')
         ) END
     ) STORED
@@ -77,9 +79,15 @@ POSTGRESQL_BACK = [
 
 def create(apps, schema_editor):
     """Make the index and fill it."""
-    sqlite = schema_editor.connection.vendor == "sqlite"
-    for statement in SQLITE if sqlite else POSTGRESQL:
-        schema_editor.execute(statement)
+    if schema_editor.connection.vendor == "sqlite":
+        for statement in SQLITE:
+            schema_editor.execute(statement)
+        return
+    with schema_editor.connection.cursor() as cursor:
+        cursor.execute(ICU)
+        collation = "und-x-icu" if cursor.fetchone() else "default"
+    for statement in POSTGRESQL:
+        schema_editor.execute(statement.replace("%s", collation), params=None)
 
 
 def drop(apps, schema_editor):

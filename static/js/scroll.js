@@ -62,5 +62,15 @@ export function start() {
     height = 0;
     last = scroller.scrollTop;
   });
-  toEnd();
+  const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
+  if (!sought) toEnd();
+  else {
+    // Opened at a message that was searched for.
+    following = false;
+    sought.scrollIntoView({ block: "center" });
+    sought.focus({ preventScroll: true });
+    sought.classList.add("sought");
+    tallest = scroller.scrollHeight;
+    last = scroller.scrollTop;
+  }
 }

@@ -1,0 +1,239 @@
+"""Search of messages and titles, on both databases."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from chatapp.conversations import access
+from chatapp.conversations.searching import HITS, Found, search
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, Message
+from tests.chatapp.talking import begin, exchange, new
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+def seqs(found: Found) -> list[int]:
+    return [one.seq for one in found.messages]
+
+
+def texts(found: Found) -> list[str]:
+    return ["".join(part.text for part in one.parts) for one in found.messages]
+
+
+def add(code: str, *messages: str, **fields: Any) -> None:
+    row = Conversation.objects.get(code=code)
+    start = row.next_seq
+    Message.objects.bulk_create(
+        Message(
+            conversation=row,
+            seq=seq,
+            role="user",
+            text=text,
+            created_at=fields.get("created_at", timezone.now()),
+        )
+        for seq, text in enumerate(messages, start=start)
+    )
+    Conversation.objects.filter(pk=row.pk).update(next_seq=start + len(messages))
+
+
+def test_it_works(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code, "I am allergic to peanuts.", "Noted: no peanuts.")
+    exchange(alice, code, "And the weather?", "Rain.")
+    found = search(alice.pk, "peanut allergies")
+    assert set(seqs(found)) == {1, 2}
+    assert found.messages[0].code == code
+    assert not found.has_more
+    assert any(part.marked and part.text == "peanuts" for part in found.messages[0].parts)
+
+
+def test_any_term_is_enough_and_more_are_better(alice: User) -> None:
+    code = new(alice)
+    add(code, "alpha only", "beta only", "alpha and beta", "neither")
+    assert seqs(search(alice.pk, "alpha beta"))[0] == 3
+    assert set(seqs(search(alice.pk, "alpha beta"))) == {1, 2, 3}
+
+
+def test_the_last_word_may_be_incomplete(alice: User) -> None:
+    code = new(alice)
+    add(code, "A palimpsest is written over.")
+    assert seqs(search(alice.pk, "palimp")) == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我对花生过敏，请记住。", "花生"),
+        ("Äpfel und Birnen", "äpfel"),
+        ("see /srv/data/report-2024.csv on db.example.org", "report"),
+        ("see /srv/data/report-2024.csv on db.example.org", "example"),
+        ("snake_case_name here", "case"),
+        ("To be or not to be", "to be or not"),
+        ("100 % sure", "100 %"),
+    ],
+)
+def test_words_of_many_kinds_are_found(alice: User, text: str, query: str) -> None:
+    code = new(alice)
+    add(code, text, "something else")
+    assert 1 in seqs(search(alice.pk, query))
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"', "'", "a OR", "NEAR(", "* *", "-x", "col:x", "\\", "%", "_", "&|!()", "x'y", "?%s", "🙂"],
+)
+def test_no_query_is_an_error(alice: User, query: str) -> None:
+    """A query is words, whatever signs the databases' own languages know.
+
+    Breaks when: a term goes into the query without quotes.
+    """
+    code = new(alice)
+    add(code, "plain text")
+    assert search(alice.pk, query).query == query
+
+
+def test_i19_nothing_of_others_is_found(alice: User, bob: User) -> None:
+    """I19: neither messages nor titles, nor by naming their conversation.
+
+    Breaks when: ``ranked`` leaves the owner out, or ``search`` takes the code without ``owned``.
+    """
+    code = new(alice)
+    add(code, "a secret of alice")
+    access.change(alice.pk, code, {"title": "secret title"})
+    found = search(bob.pk, "secret")
+    assert (found.messages, found.titles) == ([], [])
+    with pytest.raises(NotFound):
+        search(bob.pk, "secret", code=code)
+
+
+def test_i31_what_was_deleted_or_superseded_is_not_found(alice: User) -> None:
+    """I31: until it is back.
+
+    Breaks when: ``ranked`` does not look at ``deleted_at`` or ``superseded_at``.
+    """
+    code = new(alice)
+    add(code, "lost word", "old word")
+    Message.objects.filter(seq=2).update(superseded_at=timezone.now())
+    assert seqs(search(alice.pk, "word")) == [1]
+    access.change(alice.pk, code, {"title": "word"})
+    access.set_flag(alice.pk, code, "deleted_at", on=True)
+    found = search(alice.pk, "word")
+    assert (found.messages, found.titles) == ([], [])
+    access.set_flag(alice.pk, code, "deleted_at", on=False)
+    assert seqs(search(alice.pk, "word")) == [1]
+
+
+def test_a_reply_is_found_once_it_is_whole(alice: User) -> None:
+    """Checkpoints cost no indexing, and leave nothing in the index that must be taken out again.
+
+    Breaks when: a trigger, or the stored column, forgets the status.
+    """
+    code = new(alice)
+    begin(alice, code, "question")
+    reply = Message.objects.get(seq=2)
+    for text in ("first", "first second"):
+        Message.objects.filter(pk=reply.pk).update(text=text)
+        assert search(alice.pk, "second").messages == []
+    Message.objects.filter(pk=reply.pk).update(text="second third", status="complete")
+    assert seqs(search(alice.pk, "third")) == [2]
+    assert search(alice.pk, "first").messages == []
+    Message.objects.filter(pk=reply.pk).update(text="fourth")
+    assert search(alice.pk, "third").messages == []
+    assert seqs(search(alice.pk, "fourth")) == [2]
+    Message.objects.filter(pk=reply.pk).delete()
+    assert search(alice.pk, "fourth").messages == []
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            # Raises when index and text do not agree.
+            cursor.execute(
+                "INSERT INTO chatapp_messagetext (chatapp_messagetext) VALUES ('integrity-check')"
+            )
+
+
+def test_newest_first_and_within_one_conversation(alice: User) -> None:
+    one, other = new(alice), new(alice)
+    add(one, "word one", created_at=datetime(2024, 1, 1, tzinfo=UTC))
+    add(other, "word word word", created_at=datetime(2023, 1, 1, tzinfo=UTC))
+    assert texts(search(alice.pk, "word", newest_first=True)) == ["word one", "word word word"]
+    assert [hit.code for hit in search(alice.pk, "word", code=other).messages] == [other]
+    assert search(alice.pk, "word", code=other).titles == []
+
+
+def test_titles_are_found(alice: User) -> None:
+    for title in ("Grüne Äpfel", "Apples & pears", "Other"):
+        access.change(alice.pk, new(alice), {"title": title})
+    assert [
+        "".join(part.text for part in one.parts) for one in search(alice.pk, "äpfel").titles
+    ] == ["Grüne Äpfel"]
+    assert len(search(alice.pk, "apple").titles) == 1
+
+
+def test_ten_thousand_messages_take_the_same_queries(alice: User) -> None:
+    """Pages are complete and without doubles, and cost the same at any length.
+
+    Breaks when: hits are read one by one, or the order has ties.
+    """
+    code = new(alice)
+    add(code, *(f"word number {number}" for number in range(10)))
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            search(alice.pk, "word number")
+        return len(captured)
+
+    few = count()
+    add(code, *(f"word number {number}" for number in range(10_000)))
+    assert count() == few
+    seen: list[int] = []
+    for page in range(1, 6):
+        found = search(alice.pk, "word number", page=page)
+        assert len(found.messages) == HITS
+        assert found.has_more
+        seen += seqs(found)
+    assert len(set(seen)) == len(seen)
+
+
+def test_the_index_goes_and_comes_back_with_what_is_stored(alice: User) -> None:
+    """I32: the migration is reversible, and takes in rows that are there.
+
+    Breaks when: ``create`` does not fill the index, or ``drop`` forgets a trigger.
+    """
+    code = new(alice)
+    add(code, "before the index")
+    call_command("migrate", "chatapp", "0002", verbosity=0)
+    try:
+        add(code, "while there is none")
+    finally:
+        call_command("migrate", verbosity=0)
+    add(code, "after the index")
+    assert sorted(seqs(search(alice.pk, "index none"))) == [1, 2, 3]
+
+
+def test_the_triggers_outlive_all_migrations(db: None) -> None:
+    """A later migration that remakes the table on SQLite must make them again.
+
+    Breaks when: such a migration is added without calling ``create`` of 0003.
+    """
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute(
+                "SELECT count(*) FROM sqlite_master WHERE type = 'trigger' "
+                "AND name LIKE 'chatapp_messagetext%'"
+            )
+            expected = 3
+        else:
+            cursor.execute(
+                "SELECT count(*) FROM information_schema.columns "
+                "WHERE table_name = 'chatapp_message' AND column_name = 'search_vector'"
+            )
+            expected = 1
+        assert cursor.fetchone()[0] == expected
