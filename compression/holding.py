@@ -65,3 +65,13 @@ async def to_its_end(unit: Awaitable[R]) -> R:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         return await task
+
+
+async def uncut(unit: Awaitable[None]) -> None:
+    """Await what must be done to its end; a cancellation meanwhile holds, but only then."""
+    task = asyncio.ensure_future(unit)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

@@ -26,7 +26,7 @@ from compression.exceptions import (
     StaleVersion,
     SummarizerError,
 )
-from compression.holding import holding, to_its_end
+from compression.holding import holding, to_its_end, uncut
 from compression.judging import Case, Fruitless, Judgement, judge
 from compression.ports import Summarizer
 from compression.probe import probed
@@ -121,7 +121,7 @@ class Run:
             )
         except asyncio.CancelledError:
             # The one who awaited this was cancelled; what has begun is ended all the same.
-            await asyncio.shield(self._end(self._ended_anyway()))
+            await self._end(self._ended_anyway())
             raise
         except CompressionError as error:
             outcome = self._failure(error)
@@ -359,11 +359,14 @@ class Run:
         )
 
     async def _end(self, outcome: Outcome) -> None:
+        await uncut(self._finish(outcome))
+
+    async def _finish(self, outcome: Outcome) -> None:
         """Give the lease back, keep the failed attempts, and say how it ended."""
         conversation_id = self._request.conversation_id
-        for step in (store.arelease(conversation_id, self._token), self._record(outcome)):
+        for step in (self._release, self._record):
             try:
-                await step
+                await step(outcome)
             except DatabaseError:
                 # The lease expires by itself; the attempts are only for the reviewer.
                 logger.exception("The end of compression %s was not stored", conversation_id)
@@ -371,6 +374,9 @@ class Run:
             await signals.send(
                 signals.compression_completed, conversation_id=conversation_id, outcome=outcome
             )
+
+    async def _release(self, outcome: Outcome) -> None:
+        await store.arelease(self._request.conversation_id, self._token)
 
     async def _record(self, outcome: Outcome) -> None:
         if self._base is None:

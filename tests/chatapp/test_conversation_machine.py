@@ -345,7 +345,7 @@ def test_i8_to_i18_hold_at_every_step() -> None:
     others ``_require_source`` in apply(), the version in its WHERE, ``superseded_at`` in live(),
     the fingerprint's walk over a version's ancestors, or the constraints in judge().
     """
-    check(examples=20, steps=20)
+    check(examples=15, steps=20)
 
 
 @pytest.mark.storage

@@ -352,6 +352,38 @@ async def test_i10_cancelling_the_task_gives_the_lease_back(conversation: Conver
     assert (await compress(conversation, scripted(GOOD))).success
 
 
+async def test_i11_c03_a_cancellation_waits_for_the_end_of_a_run(
+    conversation: Conversation,
+) -> None:
+    """I11, C03: shutdown while a failed run is being recorded: no attempt is silent.
+
+    Breaks when: _end() can be cut short by who awaits it.
+    """
+    reached, go_on = asyncio.Event(), asyncio.Event()
+    told: list[Outcome] = []
+
+    async def slow(*, outcome: Outcome, **facts: Any) -> None:
+        reached.set()
+        await go_on.wait()
+        told.append(outcome)
+
+    signals.compression_completed.connect(slow)
+    try:
+        run = asyncio.create_task(compress(conversation, scripted(SummarizerError("Down."))))
+        await reached.wait()
+        run.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    finally:
+        signals.compression_completed.disconnect(slow)
+
+    assert [one.code for one in told] == ["summarizer_failed"]
+    assert [one.reason for one in await versions(conversation)] == ["Down."]
+    assert not (await store.aread_state(conversation.pk)).running
+
+
 async def test_i13_c11_a_persons_edit_wins_over_the_run(conversation: Conversation) -> None:
     """I13, C11: an edit while the model writes.
 
