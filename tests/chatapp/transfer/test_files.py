@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chatapp.errors import ImportInvalid
-from chatapp.transfer import chatgpt, claude, files
+from chatapp.transfer import chatgpt, files
 from chatapp.transfer.files import Item, Refused, conversations
 from chatapp.transfer.values import ForeignConversation
 
@@ -242,10 +242,10 @@ def test_branches_of_claude() -> None:
     ]
     found = one(claude_chat(*messages, current_leaf_message_uuid="3"))
     assert [text for _, text in spoken(found)] == ["q", "new"]
-    assert found.left_out[claude.OTHER_BRANCH] == 1
+    assert found.left_out[chatgpt.OTHER_BRANCH] == 1
     messages[0]["parent_message_uuid"] = "3"
     looped = one(claude_chat(*messages, current_leaf_message_uuid="3"))
-    assert looped.left_out[claude.CYCLE] == 1
+    assert looped.left_out[chatgpt.CYCLE] == 1
 
 
 def test_one_bad_conversation_does_not_cost_the_others() -> None:

@@ -181,10 +181,8 @@ async def test_i09_an_import_that_is_cut_short_leaves_whole_conversations(
     assert "cut off" in report["refused"][0]["message"]
     whole = (await client.post("/import/", upload(text.encode()), headers=JSON)).json()
     assert (whole["imported"], whole["already"]) == (1, 1)
-    counts = await sync_to_async(
-        lambda: [row.messages.count() for row in Conversation.objects.all()]
-    )()
-    assert sorted(counts) == [1, 2]
+    every = [row async for row in Conversation.objects.all()]
+    assert sorted([await row.messages.acount() for row in every]) == [1, 2]
 
 
 async def test_a_list_of_messages_is_one_conversation(client: AsyncClient, tmp_path: Path) -> None:
