@@ -28,10 +28,13 @@ async def holding(
     keeper = asyncio.create_task(_renew(conversation_id, token, settings))
     try:
         await asyncio.wait({work, keeper}, return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise LeaseLost
+        lost = not work.done()
+        if lost:
+            # Unless it has just given the lease back itself, by applying its draft.
+            work.cancel()
+            await asyncio.wait({work})
         if work.cancelled():
-            raise CompressionCancelled
+            raise LeaseLost if lost else CompressionCancelled
         return work.result()
     finally:
         for task in (work, keeper):
