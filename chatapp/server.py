@@ -29,18 +29,37 @@ PING_TIMEOUT = 30
 #: Seconds that running turns get to store what they have. Then the process ends, and their leases
 #: expire as after a crash.
 SHUTDOWN_TIMEOUT = 10
+#: Bytes that may wait for a viewer who does not read; one message more at most. Whoever is cut off
+#: comes back, and is sent the state.
+UNSENT_MAX = 1024 * 1024
 
 
 class PortInUse(Exception):
     """Another process listens on the address already."""
 
 
-class ClosingProtocol(WebSocketProtocol):  # type: ignore[misc]
-    """A socket that a server may end with the codes that are a server's to send.
+class ViewerProtocol(WebSocketProtocol):  # type: ignore[misc]
+    """A socket with a bounded backlog, which a server may end with the codes that are a server's.
 
     Autobahn's own check lets an application send 1000 and 3000 to 4999 only and raises for 1008,
-    1011 and 1012, of which the last two bring the page back.
+    1011 and 1012, of which the last two bring the page back. And nothing between a consumer and
+    the network waits for a peer that does not read: Twisted keeps what was written in memory.
     """
+
+    def serverSend(self, content: str | bytes, binary: bool = False) -> None:
+        """Send, or cut off a peer for whom too much waits already."""
+        if self._unsent() <= UNSENT_MAX:
+            super().serverSend(content, binary)
+            return
+        if not self.transport.disconnecting:
+            logger.info("A viewer who does not read what is sent is cut off.")
+        # No close frame: it would wait behind the rest.
+        self.transport.abortConnection()
+
+    def _unsent(self) -> int:
+        """Bytes that Twisted holds because the kernel takes no more."""
+        transport = self.transport
+        return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
     def serverClose(self, code: int | None = None) -> None:
         """End the socket; a second time does nothing."""
@@ -66,8 +85,13 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
-    """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before."""
+def serve(
+    listener: socket.socket, *, ready: Callable[[], None], behind_proxy: bool = False
+) -> None:
+    """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before.
+
+    ``behind_proxy``: the peer's address is what the proxy says in X-Forwarded-For.
+    """
 
     # The event loop itself holds tasks only weakly.
     beginning: list[asyncio.Future[None]] = []
@@ -79,7 +103,7 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
         beginning.append(asyncio.ensure_future(wiring.start()))
         ready()
 
-    WebSocketFactory.protocol = ClosingProtocol
+    WebSocketFactory.protocol = ViewerProtocol
     server = Server(
         get_default_application(),
         # Daphne closes the descriptor that it is given.
@@ -92,6 +116,7 @@ def serve(listener: socket.socket, *, ready: Callable[[], None]) -> None:
         ping_interval=PING_INTERVAL,
         ping_timeout=PING_TIMEOUT,
         action_logger=None,
+        proxy_forwarded_address_header="X-Forwarded-For" if behind_proxy else None,
         server_name="palimpsest",
     )
     # Not Daphne's ready_callable: that runs before the signal handlers are installed.

@@ -19,9 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg.sql import SQL, Identifier
 
 from tests.browsers import ChromiumMissing, find_chromium
 from tests.servers import free_port
@@ -62,6 +67,18 @@ def ensure_chromium() -> str:
             raise
         install("chromium", "Chromium")
         return find_chromium()
+
+
+def ensure_nginx() -> str:
+    """Path of nginx, installed if need be."""
+    places = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
+    found = shutil.which("nginx", path=places)
+    if found is None:
+        install("nginx-light", "nginx")
+        found = shutil.which("nginx", path=places)
+    if found is None:
+        raise ServiceMissing("nginx was installed but is not to be found.")
+    return found
 
 
 def _postgres_folder() -> Path | None:
@@ -155,6 +172,17 @@ def postgres() -> Iterator[str]:
         probe = [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
         with _process([*rights, *server], probe, folder, signal.SIGINT):
             yield f"postgres://tests@127.0.0.1:{port}/postgres"
+
+
+@contextmanager
+def own_database(server: str) -> Iterator[str]:
+    """A DATABASE_URL: a new, empty database on a PostgreSQL server, dropped at the end."""
+    name = f"palimpsest_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(SQL("DROP DATABASE {} WITH (FORCE)").format(Identifier(name)))
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,12 +29,24 @@ class RunningUpstream:
         with urllib.request.urlopen(urllib.request.Request(address, body, headers), timeout=10):
             return
 
+    def left_alone(self) -> bool:
+        """Whether every request was answered whole or its connection closed; waits 2 s for it."""
+        deadline = time.monotonic() + 2
+        while not all(one["disconnected"] or one["answered"] for one in self._chats()):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
     def chats(self) -> list[dict[str, Any]]:
         """The bodies of all requests for a reply so far, summaries included."""
+        return [one["json"] for one in self._chats()]
+
+    def _chats(self) -> list[dict[str, Any]]:
         address = self.base_url.removesuffix("/v1") + "/requests"
         with urllib.request.urlopen(address, timeout=10) as answer:
             told = json.load(answer)["requests"]
-        return [one["json"] for one in told if one["path"].endswith("/completions")]
+        return [one for one in told if one["path"].endswith("/completions")]
 
 
 @contextmanager

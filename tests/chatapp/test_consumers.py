@@ -20,6 +20,7 @@ from chatapp.models import Conversation
 from tests.fake_scripts import Delay, Finish, Script, Text, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
+from tests.mirror import Mirror
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,18 +47,12 @@ async def code(client: AsyncClient) -> str:
     return await new_conversation(client)
 
 
-class Screen:
-    """What a program shows that follows by JSON: events applied as the contract says."""
+class Screen(Mirror):
+    """A mirror that follows this process's product."""
 
     def __init__(self, client: AsyncClient, code: str) -> None:
+        super().__init__()
         self.client, self.code = client, code
-        self.seen = 0
-        self.messages: dict[int, Json] = {}
-        self.turn: Json | None = None
-        self.context: Json = {}
-        self.compression: Json = {}
-        self.title = ""
-        self.states = 0
         self._socket: WebsocketCommunicator | None = None
 
     async def connect(self) -> None:
@@ -96,48 +91,8 @@ class Screen:
         assert self._socket is not None
         await self._socket.disconnect(timeout=PATIENCE)
 
-    def apply(self, event: Json) -> None:
-        self.seen = max(self.seen, event["event_no"])
-        match event["type"]:
-            case "state":
-                self.states += 1
-                self._apply_state(event)
-            case "message-added" | "message-changed":
-                self.messages[event["message"]["seq"]] = event["message"]
-            case "turn-started":
-                self.turn = {"turn": event["turn"], "seq": event["reply_seq"]}
-            case "delta":
-                message = self.messages[event["seq"]]
-                assert len(message["text"]) == event["offset"], "text was lost or doubled"
-                message["text"] += event["text"]
-            case "turn-finished":
-                self.turn = None
-                self.messages[event["message"]["seq"]] = event["message"]
-            case "title-changed":
-                self.title = event["title"]
-            case "context":
-                self.context = event["context"]
-            case "summary-changed" | "compression-completed":
-                self.compression, self.context = event["compression"], event["context"]
-
-    def _apply_state(self, event: Json) -> None:
-        self.messages |= {message["seq"]: message for message in event["messages"]}
-        self.turn = event["turn"]
-        if self.turn is not None:
-            self.messages[self.turn["seq"]] = {
-                **self.messages[self.turn["seq"]],
-                "text": self.turn["text"],
-            }
-        self.context, self.compression = event["context"], event["compression"]
-        self.title = event["conversation"]["title"]
-
     async def equals_a_fresh_load(self) -> None:
-        page = (await self.client.get(f"/c/{self.code}/", headers=JSON)).json()
-        assert [self.messages[seq] for seq in sorted(self.messages)] == page["messages"]
-        assert self.turn == page["turn"]
-        assert self.title == page["conversation"]["title"]
-        assert self.compression == page["compression"]
-        assert self.context == page["context"]
+        self.equals((await self.client.get(f"/c/{self.code}/", headers=JSON)).json())
 
 
 @pytest.fixture

@@ -35,6 +35,11 @@ class Command(BaseCommand):
             action="store_true",
             help="only serve: no migration, no owner, no sign-in link (for many processes)",
         )
+        parser.add_argument(
+            "--behind-proxy",
+            action="store_true",
+            help="believe X-Forwarded-For, which a proxy must set for every request",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Runs until SIGTERM or SIGINT. Exits 1 with one sentence when the port is taken."""
@@ -54,7 +59,11 @@ class Command(BaseCommand):
                 lines.append(
                     self.prepare(here if host in LOOPBACK else settings.ALLOWED_ORIGINS[0])
                 )
-            server.serve(listener, ready=lambda: self.announce(lines))
+            server.serve(
+                listener,
+                ready=lambda: self.announce(lines),
+                behind_proxy=options["behind_proxy"],
+            )
 
     def prepare(self, base_url: str) -> str:
         """Migrate, make sure of the owner; the line to print once the server listens."""

@@ -1,0 +1,1 @@
+"""What breaks around the product, with real processes, and what holds all the same."""

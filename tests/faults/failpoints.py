@@ -1,0 +1,72 @@
+"""Points at which a server of a test kills itself, and how it is told which.
+
+``TESTS_FAILPOINT=sending.accept:commit`` names a unit of work, by its module and function, and a
+moment: ``before`` it begins, at its ``commit`` (all is written, nothing is committed), or
+``after`` it (committed, but nobody has been told). A number counts: ``…:after#2`` is the
+second time. ``TESTS_SLOW=searching.search:5`` makes a unit take so many seconds longer.
+
+Imported by the settings, before any unit of work is made.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+from compression import database
+
+_across = database.across
+_commit = BaseDatabaseWrapper.commit
+_unit = threading.local()
+_passed: Counter[str] = Counter()
+_point, _, _count = os.environ.get("TESTS_FAILPOINT", "").partition("#")
+_slow, _, _seconds = os.environ.get("TESTS_SLOW", "").partition(":")
+
+
+def _pass(point: str) -> None:
+    if point != _point:
+        return
+    _passed[point] += 1
+    if _passed[point] == int(_count or 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def across(
+    function: Callable[..., Any], *, background: bool = False
+) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """As :func:`compression.database.across`, of a unit that is watched."""
+    name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+
+    @functools.wraps(function)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        if name == _slow:
+            time.sleep(float(_seconds))
+        _pass(f"{name}:before")
+        _unit.name = name
+        try:
+            answer = function(*args, **kwargs)
+        finally:
+            _unit.name = ""
+        _pass(f"{name}:after")
+        return answer
+
+    return _across(watched, background=background)
+
+
+def _watched_commit(self: BaseDatabaseWrapper) -> None:
+    _pass(f"{getattr(_unit, 'name', '')}:commit")
+    _commit(self)
+
+
+def install() -> None:
+    """Watch every unit of work that is made from now on."""
+    database.across = across
+    BaseDatabaseWrapper.commit = _watched_commit  # type: ignore[method-assign]

@@ -1,0 +1,123 @@
+"""A program that follows a conversation and comes back whenever it is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from tests.json_client import Json, JsonClient
+from tests.mirror import Mirror
+
+# Seconds until something must have happened, and before a lost socket is opened again.
+PATIENCE = 60
+RETURN = 0.1
+
+
+def beside(cookies: Iterable[tuple[str, str]], address: str, *, origin: str) -> JsonClient:
+    """The same signed-in person at another address: another process, or a proxy before one."""
+    client = JsonClient(address)
+    known = dict(cookies)
+    client._http.cookie_jar.update_cookies(known)
+    client._http.headers["X-CSRFToken"] = known["csrftoken"]
+    client._http.headers["Origin"] = origin
+    return client
+
+
+def cookies_of(client: JsonClient) -> list[tuple[str, str]]:
+    """What :func:`beside` needs."""
+    return [(cookie.key, cookie.value) for cookie in client._http.cookie_jar]
+
+
+def replied(count: int) -> Callable[[Mirror], bool]:
+    """Whether so many messages are shown, each of them ended."""
+
+    def holds(mirror: Mirror) -> bool:
+        ended = [one for one in mirror.messages.values() if one["status"] != "streaming"]
+        return mirror.turn is None and len(ended) == len(mirror.messages) == count
+
+    return holds
+
+
+class Follower:
+    """Its mirror shows the conversation; its journal holds every event in order.
+
+    ``client`` may be exchanged at any time: the next connection is made with the new one.
+    """
+
+    def __init__(self, client: JsonClient) -> None:
+        self.client = client
+        self.mirror = Mirror()
+        self.journal: list[Json] = []
+        self.longest: dict[int, str] = {}
+        #: The most that was ever shown of each message.
+        self.close_code: int | None = None
+        self.connections = 0
+        self._changed = asyncio.Event()
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+
+    async def events(self) -> AsyncIterator[Json]:
+        """The events of one connection. Raises ConnectionError when it ends."""
+        address = f"/ws/c/{self.client.code}/?format=json&after={self.mirror.seen}"
+        http = self.client._http
+        async with http.ws_connect(address, max_msg_size=0) as socket:
+            self._socket = socket
+            self.connections += 1
+            async for message in socket:
+                yield message.json()
+            self.close_code = socket.close_code
+        raise ConnectionError(self.close_code)
+
+    @asynccontextmanager
+    async def following(self) -> AsyncIterator[Follower]:
+        """Follow until the block ends; what the mirror does not take fails the block."""
+        task = asyncio.create_task(self._follow())
+        self._task = task
+        try:
+            yield self
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async for event in self.events():
+                    self._take(event)
+            except (OSError, aiohttp.ClientError):
+                # Also what ConnectionError says: the socket is gone.
+                await asyncio.sleep(RETURN)
+
+    def _take(self, event: Json) -> None:
+        self.journal.append(event)
+        self.mirror.apply(event)
+        for seq, message in self.mirror.messages.items():
+            if len(message["text"]) > len(self.longest.get(seq, "")):
+                self.longest[seq] = message["text"]
+        self._changed.set()
+
+    async def until(self, holds: Callable[[Mirror], Any]) -> None:
+        """Wait until the mirror shows it. Raises what the mirror did not take."""
+        async with asyncio.timeout(PATIENCE):
+            while not holds(self.mirror):
+                self._changed.clear()
+                waiting = asyncio.create_task(self._changed.wait())
+                await asyncio.wait({waiting, self._task}, return_when=asyncio.FIRST_COMPLETED)
+                waiting.cancel()
+                if self._task.done():
+                    self._task.result()
+
+    async def until_quiet(self) -> None:
+        """Until the mirror equals a fresh page, asked of the same process."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                page = await self.client.get()
+                try:
+                    self.mirror.equals(page)
+                except (AssertionError, KeyError):
+                    await asyncio.sleep(0.1)
+                else:
+                    return
