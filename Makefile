@@ -5,7 +5,8 @@ PORT ?= 8000
 VENV = .venv
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
-# Behind a proxy with certificates of its own, only the system knows whom to trust: second try.
+# Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,
+# which says what is wrong when it fails too.
 SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
 # Local values, given to `make run` only and only where the environment has none: a deployment
 # that forgets its own refuses to start.
@@ -67,11 +68,11 @@ $(VENV)/uv: requirements-bootstrap.txt
 
 $(VENV)/run: $(VENV)/uv requirements.txt
 	@lock=requirements.txt; if [ -x $(VENV)/bin/pytest ]; then lock=requirements-dev.txt; fi; \
-	$(SYNC) $$lock requirements-bootstrap.txt || $(SYNC) --system-certs $$lock requirements-bootstrap.txt
+	$(SYNC) $$lock requirements-bootstrap.txt 2>/dev/null || $(SYNC) --system-certs $$lock requirements-bootstrap.txt
 	@touch $@
 
 $(VENV)/dev: $(VENV)/uv requirements-dev.txt
-	@$(SYNC) requirements-dev.txt requirements-bootstrap.txt || \
+	@$(SYNC) requirements-dev.txt requirements-bootstrap.txt 2>/dev/null || \
 		$(SYNC) --system-certs requirements-dev.txt requirements-bootstrap.txt
 	@touch $@ $(VENV)/run
 
