@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,9 +15,9 @@ from django.test import AsyncClient
 from chatapp.llm.demo import DemoClient
 from chatapp.models import Conversation, TitleSource
 from chatapp.naming import TITLE_LENGTH, usable
-from tests.fake_scripts import failing, saying
+from tests.fake_scripts import Done, Finish, Script, Text, Wait, failing, saying
 from tests.fake_upstream import FakeUpstream
-from tests.inprocess import fresh_product, new_conversation, send, settle, signed_in
+from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,10 +72,25 @@ async def test_a_conversation_is_named_once(client: AsyncClient, upstream: FakeU
 async def test_a_persons_title_is_never_replaced(
     client: AsyncClient, upstream: FakeUpstream
 ) -> None:
-    """Breaks when: ``replace_automatic_title`` does not look at the title's source."""
+    """Neither from the beginning, nor when it comes while the model is thinking of one.
+
+    Breaks when: ``replace_automatic_title`` does not look at the title's source.
+    """
     row = await talk(client, "hello", title="Mine")
     assert (row.title, row.title_source) == ("Mine", TitleSource.PERSON)
     assert len(upstream.chats) == 1
+    gate = asyncio.Event()
+    upstream.enqueue(
+        saying("Yes."), Script(steps=(Text("The model's"), Wait(gate), Finish("stop"), Done()))
+    )
+    code = await new_conversation(client)
+    await send(client, code, "hello")
+    await upstream.came(3)
+    await client.post(f"/c/{code}/settings/", {"title": "A person's"}, headers=JSON)
+    gate.set()
+    await settle()
+    row = await Conversation.objects.aget(code=code)
+    assert (row.title, row.title_source) == ("A person's", TitleSource.PERSON)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_words_of_many_kinds_are_found(alice: User, text: str, query: str) -> No
 def test_no_query_is_an_error(alice: User, query: str) -> None:
     """A query is words, whatever signs the databases' own languages know.
 
-    Breaks when: a term goes into the query without quotes.
+    Breaks when: what was typed, rather than its quoted terms, goes to the database.
     """
     code = new(alice)
     add(code, "plain text")
@@ -135,7 +135,7 @@ def test_i31_what_was_deleted_or_superseded_is_not_found(alice: User) -> None:
 def test_a_reply_is_found_once_it_is_whole(alice: User) -> None:
     """Checkpoints cost no indexing, and leave nothing in the index that must be taken out again.
 
-    Breaks when: a trigger, or the stored column, forgets the status.
+    Breaks when: the update trigger, or the stored column, forgets the status.
     """
     code = new(alice)
     begin(alice, code, "question")
@@ -180,7 +180,7 @@ def test_titles_are_found(alice: User) -> None:
 def test_ten_thousand_messages_take_the_same_queries(alice: User) -> None:
     """Pages are complete and without doubles, and cost the same at any length.
 
-    Breaks when: hits are read one by one, or the order has ties.
+    Breaks when: the conversation of each hit is read by itself.
     """
     code = new(alice)
     add(code, *(f"word number {number}" for number in range(10)))
