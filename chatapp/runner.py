@@ -31,7 +31,7 @@ from chatapp.pacing import Pace
 from chatapp.preparation import Means, prepare_in_background
 from chatapp.rendering import fragments
 from chatapp.streams import LiveStream
-from chatapp.turns import Asked, Concluded, Job, Said, Step, Thought, run_turn
+from chatapp.turns import Asked, Concluded, Job, Said, Step, Thought, run_turn, status_of
 from compression.exceptions import UserFacingError
 from compression.types import Outcome
 
@@ -164,6 +164,8 @@ class Runner:
         self._ending = True
         for stream in self._streams.values():
             stream.shutting_down = True
+            # Whoever was to tell of the beginning may be cancelled before its first step.
+            stream.announced.set()
             stream.cancel()
         for task in self._jobs:
             task.cancel()
@@ -212,7 +214,7 @@ class Runner:
             error = None if stream.stop_requested else {**progress.INTERRUPTED}
             ending = progress.Ending(status=status, error=error)
         except UserFacingError as error:
-            status = TurnStatus.BLOCKED if error.code == "blocked" else TurnStatus.FAILED
+            status = status_of(error, began=stream.noted is not None)
             ending = progress.Ending(status=status, error=error.as_dict())
         except Exception:
             # The end of the way: whatever broke, the turn gets its status and the log the reason.

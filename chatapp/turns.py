@@ -11,10 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatapp.catalogue import Catalogue, Profile
+from chatapp.errors import ContextBlocked
 from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk, TextChunk
-from chatapp.llm.errors import ContentFiltered, ContextOverflow, EmptyReply
+from chatapp.llm.errors import (
+    ContentFiltered,
+    ContextOverflow,
+    EmptyReply,
+    MalformedReply,
+    ReplyCut,
+)
 from chatapp.models import TurnStatus
 from chatapp.preparation import Means, Prepared, prepare
+from compression.exceptions import UserFacingError
 from compression.tokens import HIGHEST_CALIBRATION
 
 # By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
@@ -26,6 +34,18 @@ STATUS_OF_REASON = {
     "max_tokens": TurnStatus.TRUNCATED,
     "content_filter": TurnStatus.FILTERED,
 }
+
+
+def status_of(error: UserFacingError, *, began: bool) -> TurnStatus:
+    """How a turn ended when this was why; ``began``: a piece of the reply had come.
+
+    A reply that broke off is interrupted, so that the reader can have it continued.
+    """
+    if isinstance(error, ContextBlocked):
+        return TurnStatus.BLOCKED
+    if isinstance(error, ReplyCut) or (began and isinstance(error, MalformedReply)):
+        return TurnStatus.INTERRUPTED
+    return TurnStatus.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,10 +107,10 @@ NO_END = Script(steps=(Text("as far "), Text("as it came")))
 @pytest.mark.parametrize(
     ("script", "status", "code"),
     [
-        (NO_END, "failed", "llm_cut"),
-        (NO_END.followed_by(Cut()), "failed", "llm_cut"),
+        (NO_END, "interrupted", "llm_cut"),
+        (NO_END.followed_by(Cut()), "interrupted", "llm_cut"),
         (NO_END.followed_by(Chunk({"error": {"message": "boom"}})), "failed", None),
-        (NO_END.followed_by(Raw(b"data: {oops\n\n")), "failed", None),
+        (NO_END.followed_by(Raw(b"data: {oops\n\n")), "interrupted", None),
     ],
     ids=["L02 no finish reason", "L01 cut", "L15 error event", "L06 malformed"],
 )
