@@ -50,6 +50,8 @@ class MessageView(View):
     client_msg_id: str | None = None
     model: str = ""
     #: The model that wrote it; empty for the other roles.
+    usage: dict[str, Any] = field(default_factory=dict)
+    #: Of the reply that ended a turn: what the turn cost, as in :class:`TurnView`; else empty.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +146,10 @@ class ConversationView(View):
     #: The draft is sent when the open turn ends.
     pinned: bool = False
     archived: bool = False
+    threshold: float | None = None
+    keep_turns: int | None = None
+    #: None: the deployment's own.
+    compression_off: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chatapp import context, wiring
 from chatapp.catalogue import Profile
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.sizing import profile_of, sizes_of
+from compression.truncation import truncate
 
 
 async def context_parts(user_id: int, code: str) -> ContextParts:
@@ -19,6 +20,33 @@ async def context_parts(user_id: int, code: str) -> ContextParts:
     profile = await profile_of(frame.model)
     basis = await abasis(frame.conversation_id)
     return await asyncio.to_thread(_context_parts, basis, profile)
+
+
+async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
+    """The messages that are left out of the requests, or else those that the first step of
+    truncation would leave out: seq, role, text, calibrated tokens. Raises NotFound.
+    """
+    frame = await aowned_frame(user_id, code)
+    profile = await profile_of(frame.model)
+    basis = await abasis(frame.conversation_id)
+    return await asyncio.to_thread(_left_out, basis, profile)
+
+
+def _left_out(basis: context.Basis, profile: Profile) -> list[dict[str, Any]]:
+    sized = sizes_of(basis, profile)
+    visible = context.visible_tail(replace(basis, truncated_through=0))
+    items = [one.as_item() for one in visible]
+    through = basis.truncated_through or truncate(items, sized, truncated_through=0)
+    return [
+        {
+            "seq": item.seq,
+            "role": item.role,
+            "text": item.text,
+            "tokens": round(item.tokens * sized.calibration),
+        }
+        for item in items
+        if item.seq <= through
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

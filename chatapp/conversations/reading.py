@@ -40,7 +40,8 @@ ContextBuilder = Callable[[Conversation, int], ContextView]
 
 def message_view(row: Message) -> MessageView:
     """A stored message as it is shown; reads its turn, so fetch that with it."""
-    written_by = row.turn.model if row.turn and row.role == MessageRole.ASSISTANT else ""
+    turn = row.turn if row.role == MessageRole.ASSISTANT else None
+    ended = turn is not None and turn.finished_at is not None and not row.tool_calls
     return MessageView(
         seq=row.seq,
         role=row.role,
@@ -58,7 +59,8 @@ def message_view(row: Message) -> MessageView:
         masked=row.masked_at is not None,
         superseded=row.superseded_at is not None,
         client_msg_id=str(row.client_msg_id) if row.client_msg_id else None,
-        model=written_by,
+        model=turn.model if turn else "",
+        usage=usage_view(turn) if turn and ended else {},
     )
 
 
@@ -122,6 +124,9 @@ def conversation_view(row: Conversation) -> ConversationView:
         queued=row.send_when_done,
         pinned=row.pinned_at is not None,
         archived=row.archived_at is not None,
+        threshold=row.threshold,
+        keep_turns=row.keep_turns,
+        compression_off=bool(row.compression_off),
     )
 
 

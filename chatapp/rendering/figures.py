@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from chatapp.screen import ContextView
 
@@ -77,4 +79,28 @@ def chip(context: ContextView) -> Chip:
         level=level,
         segments=tuple(segments),
         tick=round(100 * context.threshold * context.budget / window, 2),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplyCost:
+    """What a reply cost: ``label`` stands below it, ``spoken`` says all that is known."""
+
+    label: str
+    spoken: str
+
+
+def reply_cost(usage: Mapping[str, Any]) -> ReplyCost | None:
+    """The figures of a turn's ``usage`` (tokens; US dollars); None when nobody counted."""
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    if read is None or written is None:
+        return None
+    cached, cost = usage.get("cached_tokens"), usage.get("cost")
+    price = "" if cost is None else f"${cost:.4f}" if cost < 1 else f"${cost:.2f}"
+    from_cache = f" ({cached:,} of them from the model server's cache)" if cached else ""
+    label = f"{short(read)} in, {short(written)} out"
+    spoken = f"{read:,} tokens read{from_cache}, {written:,} written"
+    return ReplyCost(
+        label=f"{label}, {price}" if price else label,
+        spoken=f"{spoken}, {price}" if price else spoken,
     )

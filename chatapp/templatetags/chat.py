@@ -37,6 +37,18 @@ def percent(share: float) -> str:
 
 
 @register.filter
+def unlocalised(share: float | None) -> str:
+    """0.8 as an input field wants it; nothing for None."""
+    return "" if share is None else f"{share:g}"
+
+
+@register.simple_tag
+def reply_cost(usage: dict[str, Any]) -> figures.ReplyCost | None:
+    """What a reply cost, in short and in full; None when nobody counted."""
+    return figures.reply_cost(usage)
+
+
+@register.filter
 def summary_html(text: str) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
     return mark_safe(sources.link_sources(markdown.render(text or "")))

@@ -104,14 +104,26 @@ async def rendered(
 
 @signed_in("GET")
 async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
-    """One turn with its manifest, as JSON."""
-    return JsonResponse(await aturn(user_id(request), code, turn))
+    """One turn with its manifest, as JSON; for htmx what its reply saw, as a fragment."""
+    found = await aturn(user_id(request), code, turn)
+    if wants_fragment(request):
+        return await rendered(request, "partials/manifest.html", {"turn": found, "code": code})
+    return JsonResponse(found)
 
 
 @signed_in("GET")
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
-    """What the model will see: parts, tokens, exact messages."""
+    """What the model will see: parts, tokens, exact messages.
+
+    With ``?left-out`` the messages that would not be sent if no summary could be written.
+    """
     person = user_id(request)
+    if "left-out" in request.GET:
+        messages = await seeing.left_out(person, code)
+        if wants_json(request):
+            return JsonResponse({"messages": messages})
+        name = "partials/left_out.html" if wants_fragment(request) else "left_out.html"
+        return await rendered(request, name, {"messages": messages, "code": code})
     page = await wiring.machinery().apage(person, code)
     parts = await seeing.context_parts(person, code)
     if wants_json(request):

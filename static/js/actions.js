@@ -6,6 +6,7 @@ import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
 import { edit } from "./edit.js";
 import * as list from "./list.js";
+import * as message from "./message.js";
 
 const THEMES = ["system", "light", "dark"];
 const root = document.documentElement;
@@ -78,10 +79,12 @@ const ACTIONS = {
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
   drawer: showDrawer,
+  reload: () => location.reload(),
   "close-drawer": hideDrawer,
   theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),
   rename,
   ...list.actions,
+  ...message.actions,
   // Its text comes back into the box, before whatever is written there; the button removes it.
   "edit-queued": (button) => write([find("q", button.closest(".queued")).textContent, find("#text").value].filter(Boolean).join("\n")),
   "edit-message": (button) => edit(button.closest("article")),
@@ -111,6 +114,7 @@ function tick() {
 }
 
 export function start() {
+  message.start();
   document.addEventListener("click", clicked);
   dialog.addEventListener("close", () => home.prepend(nav));
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

@@ -4,6 +4,7 @@ import { all, box, clearErrors, code, composer, copy, feed, find, main, make, po
 import { placeDivider } from "./feed.js";
 import { question } from "./scroll.js";
 import { signedOut } from "./socket.js";
+import { sendAsBranch } from "./message.js";
 
 const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
 const GIVES_UP = 30000;
@@ -104,12 +105,33 @@ function acknowledged(id, text, result) {
   if (result.queued) pendingOf(id)?.remove();
 }
 
+/** Someone wrote meanwhile, in another tab perhaps: the writer chooses where the text goes. */
+function movedOn(id, text, message) {
+  const before = seen;
+  const card = showError(message, 0, [
+    { label: "Show", "data-action": "reload" },
+    { label: "Send as branch" },
+  ]);
+  const [, branch] = all(".buttons button", card);
+  branch.addEventListener("click", async () => {
+    const answer = await sendAsBranch(text, before, id).catch(() => ({ ok: false, json: {} }));
+    if (answer.ok) write("");
+    else showError(answer.json.error?.message || "No connection. Nothing was sent, and your text is kept.");
+  });
+}
+
 function refused(id, text, status, error) {
   pendingOf(id)?.remove();
   store.set(SENDING, "");
   if (!box.value.trim()) write(text);
   if (status === 401) signedOut();
-  else showError(error?.message || "The server could not take this message. Your text is kept.", error?.retry_after);
+  else if (error?.code === "moved_on") movedOn(id, text, error.message);
+  else if (error?.code === "too_large" || error?.code === "blocked") {
+    showError(error.message, 0, [
+      { label: "Continue in a new conversation", "data-action": "continue-in-new" },
+      { label: "Change model", "data-action": "model" },
+    ]);
+  } else showError(error?.message || "The server could not take this message. Your text is kept.", error?.retry_after);
 }
 
 /** Deliver one message, again if need be; the same identifier can make it only once. */
@@ -165,7 +187,29 @@ export function resend() {
   }
 }
 
+/** A text file becomes a fenced block with its name; anything else is refused in plain words. */
+async function take(files) {
+  for (const file of files) {
+    const text = await file.text();
+    if (/[\0\uFFFD]/.test(text)) {
+      showError(`${file.name} is not a text file. Only text can be sent.`);
+      continue;
+    }
+    const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((run) => run[0].length));
+    const fence = "`".repeat(longest + 1);
+    const block = `${fence} ${file.name.replace(/[`\n]/g, "")}\n${text.replace(/\n?$/, "\n")}${fence}\n`;
+    write(box.value ? `${box.value.replace(/\n?$/, "\n")}${block}` : block);
+  }
+}
+
+function takeDropped(event) {
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault();
+  if (event.type === "drop" && !isLocked()) take(event.dataTransfer.files);
+}
+
 export function start() {
+  for (const name of ["dragover", "drop"]) document.addEventListener(name, takeDropped);
   const unconfirmed = code && JSON.parse(store.get(SENDING) || "null");
   if (unconfirmed) {
     if (find(`article[data-client-msg-id="${CSS.escape(unconfirmed.id)}"]`)) store.set(SENDING, "");

@@ -35,13 +35,18 @@ export function make(tag, properties = {}, ...children) {
 }
 
 /** Show an error where the server would show it. */
-export function showError(message, retryAfter) {
+export function showError(message, retryAfter, buttons = []) {
   const card = make("div", { className: "card", role: "alert" }, make("p", {}, message));
   if (retryAfter) card.append(make("p", { className: "countdown", "data-retry-after": retryAfter }));
+  if (buttons.length) {
+    const row = buttons.map(({ label, ...properties }) => make("button", { type: "button", ...properties }, label));
+    card.append(make("p", { className: "buttons" }, ...row));
+  }
   card.append(
     make("button", { type: "button", className: "quiet close", "data-action": "dismiss" }, "Dismiss"),
   );
   find("#alerts").replaceChildren(card);
+  return card;
 }
 
 export const clearErrors = () => find("#alerts").replaceChildren();

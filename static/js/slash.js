@@ -1,13 +1,29 @@
 // Slash commands, with completion. An unknown one says so and sends nothing.
 
-import { box, code, find, make, showError } from "./page.js";
+import { all, box, code, find, make, showError } from "./page.js";
 import { write } from "./composer.js";
+import { actions, command } from "./message.js";
 
 const list = find("#commands");
 const around = find("#slash");
 let chosen = -1;
 
-const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", target: "#sink" });
+function chooseModel(words) {
+  if (!words) return actions.model();
+  const names = all("#model option").map((option) => option.textContent);
+  if (names.includes(words)) return command("settings/", { model: words });
+  return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model").textContent}.`);
+}
+
+function instructions() {
+  find("#settings").showModal();
+  find("#settings-prompt").focus();
+}
+
+function branch() {
+  const last = all("article[data-seq]").at(-1);
+  if (last) command("branch/", { seq: last.dataset.seq });
+}
 
 const COMMANDS = {
   compact: { help: "[focus] summarise older messages now", run: (words) => command("compact/", words ? { focus: words } : {}) },
@@ -18,6 +34,17 @@ const COMMANDS = {
     help: "… name the conversation",
     run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
   },
+  stats: { help: "what the calls of models and the compressions cost", run: () => location.assign("activity/") },
+  model: { help: "[name] choose the model", run: chooseModel },
+  system: {
+    help: "[text] instructions for the model",
+    run: (words) => (words ? command("settings/", { system_prompt: words }) : instructions()),
+  },
+  export: {
+    help: "[markdown|json] take the conversation with you",
+    run: (words) => location.assign(`export/?format=${words === "json" ? "json" : "markdown"}`),
+  },
+  branch: { help: "go on from here in a new conversation", run: branch },
   new: { help: "new conversation", anywhere: true, run: () => find("#new").click() },
   help: { help: "keys and commands", anywhere: true, run: () => find("#help").showModal() },
 };

@@ -1,0 +1,84 @@
+// What can be done with one message: pin, branch, compress up to it, and see what it was made of.
+
+import { all, find, main, post, showError } from "./page.js";
+
+const menu = find("#acts");
+let chosen = null;
+let opener = null;
+
+/** A command whose answer, a card for an error, htmx puts where the server says. */
+export const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", target: "#sink" });
+
+const item = (name) => find(`[data-action="${name}"]`, menu);
+
+function open(button) {
+  chosen = button.closest("article");
+  opener = button;
+  item("pin").textContent = "pinned" in chosen.dataset ? "Unpin" : "Pin";
+  item("compress-here").hidden = "beneath" in chosen.dataset;
+  item("manifest").hidden = !chosen.dataset.turn;
+  menu.showPopover();
+  const at = button.getBoundingClientRect();
+  const below = at.bottom + menu.offsetHeight < innerHeight;
+  menu.style.left = `${Math.max(8, Math.min(at.left, innerWidth - menu.offsetWidth - 8))}px`;
+  menu.style.top = `${below ? at.bottom : Math.max(8, at.top - menu.offsetHeight)}px`;
+  find("button:not([hidden])", menu).focus();
+}
+
+function close() {
+  menu.hidePopover();
+  opener?.focus();
+}
+
+/** The message that a button belongs to: its own, the menu's, or the one it names. */
+const seqOf = (button) => button.dataset.seq || (menu.contains(button) ? chosen : button.closest("article")).dataset.seq;
+
+export const actions = {
+  "message-menu": open,
+  pin() {
+    close();
+    command(`messages/${chosen.dataset.seq}/${"pinned" in chosen.dataset ? "unpin" : "pin"}/`);
+  },
+  branch(button) {
+    command("branch/", { seq: seqOf(button) });
+  },
+  "compress-here"() {
+    close();
+    command("compact/", { through_seq: chosen.dataset.seq });
+  },
+  manifest() {
+    close();
+    find("#drawer").hidden = false;
+    htmx.ajax("GET", `turns/${chosen.dataset.turn}/`, { target: "#drawer-body", swap: "innerHTML" });
+  },
+  "continue-in-new": () => command("continue-in-new/"),
+  model() {
+    const select = find("#model");
+    if (!select) return showError("There is only the one model here. Whoever runs this server can add others.");
+    select.focus();
+    // Not every browser opens it by script; the focus is enough then.
+    if (navigator.userActivation?.isActive) select.showPicker?.();
+    return undefined;
+  },
+};
+
+/** Send a text in a new conversation that ends where the writer thought this one does. */
+export async function sendAsBranch(text, seq, id) {
+  const begun = await post(`${main.dataset.urlPage}branch/`, { seq });
+  if (!begun.ok) return begun;
+  const address = main.dataset.urlPage.replace(main.dataset.code, begun.json.code);
+  const sent = await post(`${address}messages/`, { text, client_msg_id: id });
+  if (sent.ok) location.assign(address);
+  return sent;
+}
+
+export function start() {
+  menu?.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (event.key === "Tab") close();
+    if (!step) return;
+    event.preventDefault();
+    const items = all("button:not([hidden])", menu);
+    items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
+  });
+}
