@@ -38,6 +38,12 @@ class RunningUpstream:
             time.sleep(0.02)
         return True
 
+    def reset(self) -> None:
+        """Forget all scripts and requests."""
+        address = self.base_url.removesuffix("/v1") + "/reset"
+        with urllib.request.urlopen(urllib.request.Request(address, b""), timeout=10):
+            return
+
     def chats(self) -> list[dict[str, Any]]:
         """The bodies of all requests for a reply so far, summaries included."""
         return [one["json"] for one in self._chats()]

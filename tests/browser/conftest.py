@@ -1,4 +1,4 @@
-"""One running product for each module, and a signed-in page for each test."""
+"""One running product with a scripted model server, and a signed-in page for each test."""
 
 from __future__ import annotations
 
@@ -9,21 +9,45 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.screen import Screen, sign_in
 from tests.servers import RunningServer, start_server
+from tests.upstreams import RunningUpstream, running_upstream
 
-# A shared computer is slow now and then; the demo model writes for about four seconds.
+# A shared computer is slow now and then.
 expect.set_options(timeout=20_000)
 
 
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """The product with the demo model, for all tests of a module."""
-    server = start_server(tmp_path_factory.mktemp("product"))
+@pytest.fixture(scope="session")
+def model_server() -> Iterator[RunningUpstream]:
+    """The fake model server: it answers at once, and as it is told."""
+    with running_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture(scope="session")
+def product(
+    tmp_path_factory: pytest.TempPathFactory, model_server: RunningUpstream
+) -> Iterator[RunningServer]:
+    """The product with that model, whose window is small, for all tests of a run."""
+    server = start_server(
+        tmp_path_factory.mktemp("product"),
+        OPENAI_BASE_URL=model_server.base_url,
+        OPENAI_API_KEY="a-key",
+        CONTEXT_WINDOW="4096",
+    )
     yield server
     server.kill()
 
 
 @pytest.fixture
-async def signed_in(product: RunningServer, browser: Browser) -> AsyncIterator[BrowserContext]:
+def model(model_server: RunningUpstream) -> RunningUpstream:
+    """The model server without the scripts and requests of the test before."""
+    model_server.reset()
+    return model_server
+
+
+@pytest.fixture
+async def signed_in(
+    product: RunningServer, browser: Browser, model: RunningUpstream
+) -> AsyncIterator[BrowserContext]:
     """A desktop browser in which the owner is signed in."""
     context = await browser.new_context(
         base_url=product.base_url,

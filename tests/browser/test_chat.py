@@ -10,30 +10,38 @@ import pytest
 from playwright.async_api import Browser, Route, expect
 
 from tests.browser.screen import Screen, sign_in
+from tests.browser.scripts import MARKDOWN, pausing, unending
 from tests.servers import RunningServer, manage
+from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
 
 
-async def test_a_message_is_answered_and_its_end_announced(screen: Screen) -> None:
+async def test_a_message_is_answered_and_its_end_announced(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    model.script(pausing("Good", " morning.", seconds=3))
     await screen.send("Good morning. I am allergic to nuts.")
     await expect(screen.page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}/$"))
     await expect(screen.articles).to_have_count(2)
     await expect(screen.articles.nth(0)).to_contain_text("I am allergic to nuts.")
     await expect(screen.page.get_by_role("heading", name="You")).to_be_visible()
-    await expect(screen.page.get_by_role("heading", name="demo", exact=True)).to_be_visible()
+    await expect(screen.page.get_by_role("heading", name="fake-model", exact=True)).to_be_visible()
     await expect(screen.status).to_have_text("Answer complete")
     await expect(screen.page.get_by_role("meter", name="Context used")).to_have_attribute(
         "aria-valuetext", re.compile("of 4,096 tokens")
     )
 
 
-async def test_i4_i22_the_streamed_screen_equals_a_fresh_load(screen: Screen) -> None:
+async def test_i4_i22_the_streamed_screen_equals_a_fresh_load(
+    screen: Screen, model: RunningUpstream
+) -> None:
     """I4, I22: what streamed in is what a reload shows, to the last character.
 
     Breaks when: ``turn-finished.html`` leaves out the articles, or ``place`` in feed.js keeps
     the marks of the event.
     """
+    model.script(*[{"text": MARKDOWN, "seconds_a_word": 0.03, "reasoning": "Let me think."}] * 2)
     await screen.ask("Show me a list, a table and some code.")
     await screen.ask("And once more, please.")
     streamed = await screen.feed_html()
@@ -54,9 +62,12 @@ async def test_the_page_loads_nothing_remote_and_obeys_its_policy(
     assert screen.complaints == []
 
 
-async def test_stop_ends_the_reply_and_offers_to_go_on(screen: Screen) -> None:
+async def test_stop_ends_the_reply_and_offers_to_go_on(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    model.script(unending("Once upon a time"))
     await screen.send("Tell me a long story.")
-    await expect(screen.articles.nth(1)).to_contain_text("demo model")
+    await expect(screen.articles.nth(1)).to_contain_text("Once upon a time")
     await screen.button("Stop").click()
     await expect(screen.articles.nth(1)).to_contain_text(re.compile(r"Stopped( after|\.)"))
     await expect(screen.status).to_have_text("Answer stopped")
@@ -64,9 +75,12 @@ async def test_stop_ends_the_reply_and_offers_to_go_on(screen: Screen) -> None:
     await expect(screen.button("Send")).to_be_visible()
 
 
-async def test_a_message_sent_meanwhile_waits_for_the_end_of_the_reply(screen: Screen) -> None:
+async def test_a_message_sent_meanwhile_waits_for_the_end_of_the_reply(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    model.script(pausing("Once upon a time", " it ended.", seconds=4))
     await screen.send("First.")
-    await expect(screen.articles.nth(1)).to_contain_text("demo model")
+    await expect(screen.articles.nth(1)).to_contain_text("Once upon a time")
     await screen.send("Second.")
     await expect(screen.page.get_by_text("Will be sent when the reply ends")).to_be_visible()
     await expect(screen.articles).to_have_count(4)
@@ -128,17 +142,19 @@ async def test_a_draft_survives_a_reload(screen: Screen) -> None:
     await expect(screen.box).to_have_value("half a thou")
 
 
-async def test_an_edited_question_is_answered_anew(screen: Screen) -> None:
+async def test_an_edited_question_is_answered_anew(screen: Screen, model: RunningUpstream) -> None:
     await screen.ask("Hello.")
     await screen.box.press("ArrowUp")
     text = screen.page.get_by_role("textbox", name="Edit message")
     await expect(text).to_be_focused()
     await text.fill("Good evening.")
+    model.script({"text": "A first answer."}, {"text": "A second answer."})
     await screen.button("Send again").click()
+    await expect(screen.feed.get_by_text("A first answer.")).to_be_visible()
     await expect(screen.articles.first).to_contain_text("Good evening.")
     await expect(screen.status).to_have_text("Answer complete")
     await screen.button("Regenerate").click()
-    await expect(screen.button("Stop")).to_be_visible()
+    await expect(screen.feed.get_by_text("A second answer.")).to_be_visible()
     await expect(screen.button("Stop")).to_be_hidden()
     await expect(screen.articles).to_have_count(2)
     streamed = await screen.feed_html()

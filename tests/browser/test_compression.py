@@ -8,6 +8,8 @@ import pytest
 from playwright.async_api import BrowserContext, expect
 
 from tests.browser.screen import Screen
+from tests.browser.scripts import summary
+from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
 
@@ -23,8 +25,9 @@ async def fill(screen: Screen, turns: int) -> None:
         await screen.ask(f"Question {number}. {DETAILS}")
 
 
-async def test_compacting_shows_locks_and_divides(screen: Screen) -> None:
+async def test_compacting_shows_locks_and_divides(screen: Screen, model: RunningUpstream) -> None:
     await fill(screen, 3)
+    model.script(summary(RULE, seconds=2))
     await screen.box.fill("/compact the prices")
     await screen.box.press("Enter")
     bar = screen.page.get_by_role("progressbar", name="Compressing conversation")
@@ -96,8 +99,9 @@ async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     )
 
 
-async def test_a_draft_outlives_a_compression(screen: Screen) -> None:
+async def test_a_draft_outlives_a_compression(screen: Screen, model: RunningUpstream) -> None:
     await fill(screen, 3)
+    model.script(summary(RULE, seconds=2))
     await screen.box.fill("half a thou")
     await screen.button("Compact").click()
     await expect(screen.box).to_have_attribute("readonly", "")

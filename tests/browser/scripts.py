@@ -1,0 +1,52 @@
+"""What the model server is told to say, as ``tests.fake_scripts.from_json`` reads it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+# Longer than any test waits: who uses it stops the reply.
+FOR_EVER = 120
+_END: list[dict[str, Any]] = [{"finish": "stop"}, {"usage": {}}, {"done": None}]
+
+MARKDOWN = """A list:
+
+- one
+- **two**
+
+| name | count |
+| --- | ---: |
+| a | 1 |
+
+```python
+print("hello")
+```
+
+And a last line."""
+
+
+def pausing(*texts: str, seconds: float) -> dict[str, Any]:
+    """A reply with a pause after each of its parts but the last."""
+    steps: list[dict[str, Any]] = []
+    for text in texts:
+        steps += [{"text": text}, {"delay": seconds}]
+    return {"steps": [*steps[:-1], *_END]}
+
+
+def unending(text: str) -> dict[str, Any]:
+    """A reply that begins and does not go on."""
+    return {"steps": [{"text": text}, {"delay": FOR_EVER}]}
+
+
+def summary(rule: str, *, seconds: float) -> dict[str, Any]:
+    """A summary with one rule of message 1, written in two parts with a pause between them."""
+    delta = {
+        "narrative": "The user named prices and the assistant answered.",
+        "add": [{"section": "constraints", "text": rule, "sources": [1]}],
+        "resolve": [],
+        "supersede": [],
+        "lift": [],
+    }
+    text = json.dumps(delta)
+    half = len(text) // 2
+    return pausing(text[:half], text[half:], seconds=seconds)
