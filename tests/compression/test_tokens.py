@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from compression.tokens import (
     calibrate,
     default_counter,
 )
+from tests.growth import growth
 
 COUNT_IN_A_NEW_PROCESS = (
     "import sys, socket\n"
@@ -83,14 +83,12 @@ def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a" * 2_000_000, " " * 1_000_000, "\n" * 1_000_000, "漢" * 300_000, "=" * 1_000_000,
-     "aB" * 500_000, "😀" * 300_000, "\ud800" * 100_000],
+    ["a", " ", "\n", "漢", "=", "aB", "😀", "\ud800"],
     ids=["a", "space", "newline", "han", "equals", "mixed", "emoji", "surrogate"],
-)  # fmt: skip
-def test_hostile_texts_are_counted_in_bounded_time(ruler: TiktokenCounter, text: str) -> None:
-    started = time.perf_counter()
-    assert ruler.count(text) > 0
-    assert time.perf_counter() - started < 3.0
+)
+def test_hostile_texts_are_counted_in_linear_time(ruler: TiktokenCounter, text: str) -> None:
+    """Breaks when: a long run of one character goes to the tokenizer in one piece."""
+    assert growth(lambda size: ruler.count(text * size), 50_000, 4) < 10
 
 
 def test_a_long_text_counts_as_the_sum_of_its_words(ruler: TiktokenCounter) -> None:
