@@ -57,8 +57,19 @@ class Mirror:
 
     def equals(self, page: Json) -> None:
         """Fails unless this is what a fresh page shows (I4)."""
-        assert [self.messages[seq] for seq in sorted(self.messages)] == page["messages"]
-        assert self.turn == page["turn"]
-        assert self.title == page["conversation"]["title"]
-        assert self.compression == page["compression"]
-        assert self.context == page["context"]
+        assert self.difference(page) is None
+
+    def difference(self, page: Json) -> tuple[str, object, object] | None:
+        """The first part that differs from a fresh page: its name, what is here, what is there."""
+        shown = {
+            "messages": [self.messages[seq] for seq in sorted(self.messages)],
+            "turn": self.turn,
+            "title": self.title,
+            "compression": self.compression,
+            "context": self.context,
+        }
+        there = {**page, "title": page["conversation"]["title"]}
+        for name, here in shown.items():
+            if here != there[name]:
+                return name, here, there[name]
+        return None

@@ -20,7 +20,12 @@ class Database:
         """What a query finds, read by a connection of its own."""
         if self.is_postgres:
             with psycopg.connect(self.url, autocommit=True) as server:
-                return server.execute(query, values).fetchall()  # type: ignore[arg-type]
+                return server.execute(query, values).fetchall()
         path = self.url.removeprefix("sqlite:///")
         with closing(sqlite3.connect(path, timeout=20)) as file:
             return file.execute(query.replace("%s", "?"), values).fetchall()
+
+    def run(self, statement: str) -> None:
+        """Change something that a server's administrator may change; PostgreSQL only."""
+        with psycopg.connect(self.url, autocommit=True) as server:
+            server.execute(statement)

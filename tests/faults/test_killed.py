@@ -1,0 +1,252 @@
+"""A process kills itself at every commit, and is killed at every step that can be seen.
+
+Another process over the same database goes on; the person comes back there and sends again what
+was not answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import aiohttp
+import pytest
+
+from tests.fake_scripts import Script, Text, Wait, is_summary_request
+from tests.fake_upstream import FakeUpstream
+from tests.faults.following import Follower
+from tests.faults.world import World, answer, ended, holds, send, talk, until
+from tests.json_client import JsonClient
+from tests.servers import RunningServer
+
+soak = pytest.mark.soak
+# What stores while a message is sent and answered, in the order in which it happens.
+TURN_POINTS = [
+    pytest.param("sending.accept:before", marks=soak),
+    "sending.accept:commit",
+    "sending.accept:after",
+    pytest.param("progress.first_token:after", marks=soak),
+    pytest.param("progress.checkpoint:commit", marks=soak),
+    "progress.checkpoint:after",
+    pytest.param("progress.finish:before", marks=soak),
+    "progress.finish:commit",
+    "progress.finish:after",
+]
+COMPRESSION_POINTS = [
+    pytest.param("leases.claim:before", marks=soak),
+    "leases.claim:after",
+    pytest.param("drafts.apply:before", marks=soak),
+    "drafts.apply:commit",
+    "drafts.apply:after",
+]
+
+
+@pytest.fixture
+async def person(world: World, upstream: FakeUpstream) -> AsyncIterator[JsonClient]:
+    client = await world.person()
+    yield client
+    await client.close()
+
+
+async def dying(
+    world: World, person: JsonClient, point: str = ""
+) -> tuple[RunningServer, JsonClient]:
+    """A process that will not live, and the person at it."""
+    server = await asyncio.to_thread(lambda: world.start(TESTS_FAILPOINT=point))
+    return server, world.at(server.base_url, server, person.code)
+
+
+@pytest.mark.parametrize("point", TURN_POINTS)
+async def test_i1_i2_i5_killed_at_a_commit_of_a_turn(
+    world: World, upstream: FakeUpstream, person: JsonClient, point: str
+) -> None:
+    """D02 too: who got no answer sends again, to another process, and nothing is doubled.
+
+    Breaks when: the message, its turn and the reply are stored by more than one transaction; or a
+    repeated ``client_msg_id`` starts a second turn.
+    """
+    server, there = await dying(world, person, point)
+    follower = Follower(there)
+    text, identity = "slowly 60", str(uuid.uuid4())
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        first = await send(there, text, identity)
+        assert await until(lambda: server.process.poll()) == -9
+        follower.client = person
+        again = await send(person, text, identity)
+        assert again is not None
+        if first is not None:
+            assert again["turn"] == first["turn"]
+        page = await holds(
+            world,
+            person,
+            upstream,
+            acknowledged={identity: text},
+            follower=follower,
+            killed=True,
+        )
+    await there.close()
+    assert len(page["messages"]) == 2
+    answered = [chat for chat in upstream.chats if not is_summary_request(chat.json)]
+    assert len(answered) <= 1
+    # Whoever was not stored is answered by the process that lives; whoever had ended, has ended.
+    whole = point in {"sending.accept:before", "sending.accept:commit", "progress.finish:after"}
+    turn = await person.get(f"turns/{again['turn']}/")
+    assert turn["status"] == ("complete" if whole else "interrupted")
+
+
+@pytest.mark.parametrize("point", COMPRESSION_POINTS)
+async def test_i9_i10_c03_killed_at_a_commit_of_a_compression(
+    world: World, upstream: FakeUpstream, person: JsonClient, point: str
+) -> None:
+    """Old or new, never mixed; the next compression works once the lease has expired.
+
+    Breaks when: the summary and the boundary are stored by two transactions, or a lease that was
+    never given back is held for ever.
+    """
+    await talk(person)
+    before = (await person.get())["messages"]
+    server, there = await dying(world, person, point)
+    with suppress(aiohttp.ClientError, OSError):  # it may have begun before the death, or not
+        await there.post("compact/")
+    assert await until(lambda: server.process.poll()) == -9
+    await there.close()
+    assert await send(person, "Hello", str(uuid.uuid4()))
+    page = await ended(person)
+    assert page["messages"][: len(before)] == before, "I12"
+    if page["compression"]["version"] == 0:
+        await until_compressed(person)
+    await holds_all(world, person, upstream)
+
+
+async def until_compressed(person: JsonClient) -> None:
+    """Ask again until the dead process's lease has expired."""
+    async with asyncio.timeout(30):
+        while (answered := await person.post("compact/"))[0] == 409:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+        assert answered[0] < 300, answered
+        while (await person.get())["compression"]["version"] == 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+async def holds_all(world: World, person: JsonClient, upstream: FakeUpstream) -> None:
+    """The invariants, with every message of the conversation acknowledged."""
+    async with asyncio.timeout(30):
+        while (await person.get())["compression"]["running"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    rows = world.rows(
+        "SELECT client_msg_id, text FROM chatapp_message WHERE client_msg_id IS NOT NULL AND"
+        " conversation_id = (SELECT id FROM chatapp_conversation WHERE code = %s)",
+        person.code,
+    )
+    await holds(world, person, upstream, acknowledged={str(row[0]): row[1] for row in rows})
+
+
+@soak
+@pytest.mark.parametrize("step", ["acknowledged", "asked", "shown", "told", "ended"])
+async def test_i5_i7_killed_at_a_step_that_can_be_seen(
+    world: World, upstream: FakeUpstream, person: JsonClient, step: str
+) -> None:
+    """Breaks when: the text is stored at the end only, or only the first process ends turns."""
+    server, there = await dying(world, person)
+    follower = Follower(there)
+    text, identity = "slowly 100", str(uuid.uuid4())
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        sent = await send(there, text, identity)
+        assert sent is not None
+        if step == "asked":
+            await asyncio.wait_for(upstream.came(1), 30)
+        elif step == "shown":
+            await follower.until(lambda mirror: (mirror.messages.get(2) or {}).get("text"))
+        elif step == "told":
+            await follower.until(
+                lambda mirror: len(mirror.messages.get(2, {}).get("text", "")) > 300
+            )
+        elif step == "ended":
+            await follower.until(
+                lambda mirror: mirror.messages.get(2, {}).get("status") == "complete"
+            )
+        await asyncio.to_thread(server.kill)
+        follower.client = person
+        await holds(
+            world, person, upstream, acknowledged={identity: text}, follower=follower, killed=True
+        )
+    await there.close()
+    turn = await person.get(f"turns/{sent['turn']}/")
+    assert turn["status"] == ("complete" if step == "ended" else "interrupted")
+
+
+@pytest.mark.parametrize("step", ["begun", pytest.param("applied", marks=soak)])
+async def test_c03_killed_while_the_summary_is_written(
+    world: World, upstream: FakeUpstream, person: JsonClient, step: str
+) -> None:
+    """Sends work at once, and the next compression within the lease.
+
+    Breaks when: a send waits for the lease of a process that is dead.
+    """
+    await talk(person)
+    gate = asyncio.Event()
+    asked = asyncio.Event()
+
+    def handler(request: dict[str, object]) -> Script:
+        if is_summary_request(request) and step == "begun" and not gate.is_set():
+            asked.set()
+            return Script(steps=(Text("{"), Wait(gate)))
+        return answer(request)
+
+    upstream.handler = handler
+    server, there = await dying(world, person)
+    status, _ = await there.post("compact/")
+    assert status < 300
+    if step == "begun":
+        await asyncio.wait_for(asked.wait(), 30)
+    else:
+        async with asyncio.timeout(30):
+            while (await person.get())["compression"]["version"] == 0:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    await asyncio.to_thread(server.kill)
+    await there.close()
+    gate.set()
+    assert await send(person, "Hello", str(uuid.uuid4()))
+    assert (await ended(person))["messages"][-1]["status"] == "complete"
+    if step == "begun":
+        await until_compressed(person)
+    await holds_all(world, person, upstream)
+
+
+@pytest.mark.parametrize("moment", ["streaming", pytest.param("compressing", marks=soak)])
+async def test_i31_deleted_while_its_process_dies(
+    world: World, upstream: FakeUpstream, person: JsonClient, moment: str
+) -> None:
+    """Deleted, then killed: what is left of the process brings nothing back.
+
+    Breaks when: the sweep, or the end of a compression, writes to a deleted conversation as if it
+    were there.
+    """
+    await talk(person)
+    server, there = await dying(world, person)
+    if moment == "streaming":
+        assert await send(there, "slowly 200", str(uuid.uuid4()))
+    else:
+        gate = asyncio.Event()
+        upstream.handler = lambda request: (
+            Script(steps=(Text("{"), Wait(gate)))
+            if is_summary_request(request)
+            else answer(request)
+        )
+        assert (await there.post("compact/"))[0] < 300
+    assert (await person.post("delete/"))[0] < 400
+    await asyncio.to_thread(server.kill)
+    await there.close()
+    statuses = (
+        "SELECT t.status FROM chatapp_turn t JOIN chatapp_conversation c"
+        " ON c.id = t.conversation_id WHERE c.code = %s AND t.finished_at IS NULL"
+    )
+    await until(lambda: not world.rows(statuses, person.code))
+    deleted = "SELECT deleted_at FROM chatapp_conversation WHERE code = %s"
+    assert all(row[0] is not None for row in world.rows(deleted, person.code))
+    async with person._http.get(f"/c/{person.code}/") as page:
+        assert page.status == 404

@@ -1,0 +1,478 @@
+"""What lies between the parts breaks: between client and server, server and model, server and bus,
+server and database."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.fake_upstream import FakeUpstream
+from tests.faults.database import Database
+from tests.faults.following import Follower, replied
+from tests.faults.proxy import Proxy
+from tests.faults.world import World, ended, holds, send, until
+from tests.json_client import JsonClient
+from tests.mirror import Mirror
+from tests.servers import RunningServer, free_port
+from tests.services import own_database, postgres
+
+soak = pytest.mark.soak
+
+
+@pytest.fixture
+async def person(
+    request: pytest.FixtureRequest, upstream: FakeUpstream
+) -> AsyncIterator[JsonClient]:
+    name = "wide_world" if "wide_world" in request.fixturenames else "world"
+    world: World = request.getfixturevalue(name)
+    client = await world.person()
+    yield client
+    await client.close()
+
+
+def behind(world: World, proxy: Proxy, person: JsonClient) -> JsonClient:
+    """The same person, with the proxy between them and the survivor."""
+    return world.at(f"http://{proxy.address}", world.survivor, person.code)
+
+
+def world_address(person: JsonClient) -> str:
+    """``host:port`` of the process that the person is at."""
+    base = person._http._base_url
+    assert base is not None
+    return base.authority
+
+
+def shown(characters: int) -> Callable[[Mirror], bool]:
+    """Whether more than so many characters of the first reply are shown."""
+    return lambda mirror: len(mirror.messages.get(2, {}).get("text", "")) > characters
+
+
+# Between client and server
+
+
+@pytest.mark.parametrize("fault", ["cut", "delay", "hold"])
+async def test_i4_i7_a_viewers_connection(
+    world: World, upstream: FakeUpstream, person: JsonClient, fault: str
+) -> None:
+    """Cut ten times, late by 0.2 s, or half open for 3 s: the screen ends as a fresh load.
+
+    Breaks when: a reconnect resumes after the last number instead of with it, or deltas are
+    passed on without looking at their offsets.
+    """
+    text, identity = "slowly 120", str(uuid.uuid4())
+    async with Proxy(world_address(person)) as proxy:
+        viewer = behind(world, proxy, person)
+        follower = Follower(viewer)
+        async with follower.following():
+            await follower.until(lambda mirror: mirror.states)
+            proxy.delay = 0.2 if fault == "delay" else 0.0
+            assert await send(person, text, identity)
+            if fault == "cut":
+                for times in range(10):
+                    await follower.until(shown(40 * times))
+                    proxy.cut()
+            elif fault == "hold":
+                await follower.until(lambda mirror: mirror.messages.get(2, {}).get("text"))
+                proxy.hold()
+                await ended(person)
+                proxy.let_go()
+            await follower.until(replied(2))
+            proxy.delay = 0.0
+            page = await holds(
+                world, person, upstream, acknowledged={identity: text}, follower=follower
+            )
+        await viewer.close()
+    assert page["messages"][1]["status"] == "complete"
+    assert follower.connections >= (8 if fault == "cut" else 1)
+
+
+async def test_d01_d02_the_answer_to_a_send_is_lost(
+    world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """The server's words never arrive: sent again twice at once, and later, it is one message.
+
+    Breaks when: a repeated ``client_msg_id`` is looked for outside of the transaction that stores.
+    """
+    text, identity = "Hello", str(uuid.uuid4())
+    async with Proxy(world_address(person)) as proxy:
+        proxy.deaf = True
+        lost = behind(world, proxy, person)
+        sending = asyncio.create_task(send(lost, text, identity))
+        await asyncio.wait_for(upstream.came(1), 30)
+        proxy.cut()
+        assert await sending is None
+        await lost.close()
+    both = await asyncio.gather(*(send(person, text, identity) for _ in range(2)))
+    await ended(person)
+    later = await send(person, text, identity)
+    answers = {str(sent) for sent in (*both, later)}
+    assert len(answers) == 1
+    await holds(world, person, upstream, acknowledged={identity: text})
+    assert len(upstream.chats) == 1
+
+
+async def test_w10_a_half_open_viewer_is_given_up(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """Nobody answers the pings: the socket ends, and with it the group's membership.
+
+    Breaks when: PING_TIMEOUT is not given to Daphne, or the last viewer leaves the group joined.
+    """
+
+    def joined() -> bool:
+        (row,) = wide_world.rows("SELECT id FROM chatapp_conversation WHERE code = %s", person.code)
+        port = str(urlsplit(wide_world.redis).port)
+        command = ["redis-cli", "-p", port, "pubsub", "channels"]
+        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        return any(channel.endswith(f"conversation.{row[0]}") for channel in found)
+
+    async with Proxy(world_address(person)) as proxy:
+        viewer = behind(wide_world, proxy, person)
+        follower = Follower(viewer)
+        async with follower.following():
+            await follower.until(lambda mirror: mirror.states)
+            assert await until(joined)
+            proxy.hold()
+            await until(lambda: not joined())
+        await viewer.close()
+
+
+async def test_w07_who_never_reads_is_cut_off_and_the_answer_stored(
+    world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """I26: ten megabytes for a viewer who reads nothing; the process holds about one of them.
+
+    Breaks when: UNSENT_MAX is raised to 100 MB.
+    """
+    server = await asyncio.to_thread(lambda: world.survivor)
+    host, _, port = server.base_url.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
+    cookies = "; ".join(f"{name}={value}" for name, value in world._cookies)
+    handshake = (
+        f"GET /ws/c/{person.code}/ HTTP/1.1\r\nHost: {host}:{port}\r\nUpgrade: websocket\r\n"
+        f"Connection: Upgrade\r\nOrigin: {server.origin}\r\nCookie: {cookies}\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    writer.write(handshake.encode())
+    await reader.readuntil(b"\r\n\r\n")
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    before = memory(server)
+    first = str(uuid.uuid4())
+    assert await send(person, "Hello", first)
+    await ended(person)
+    # Each rename is told to every viewer of the conversation; so is each long text of a pin.
+    long = "x" * 3500
+    texts = {first: "Hello"}
+    for number in range(6):
+        identity = str(uuid.uuid4())
+        texts[identity] = f"{number} {long}"
+        assert await send(person, texts[identity], identity)
+        await ended(person)
+    deadline = time.monotonic() + 60
+    while "viewer who does not read" not in server.log:
+        assert time.monotonic() < deadline, memory(server) - before
+        await asyncio.gather(
+            *(person.post(f"messages/{seq}/pin/") for seq in (3, 5, 7)),
+            *(person.post(f"messages/{seq}/unpin/") for seq in (3, 5, 7)),
+        )
+    assert memory(server) - before < 10 * 1024 * 1024
+    writer.transport.abort()
+    await holds(world, person, upstream, acknowledged=texts)
+
+
+def memory(server: RunningServer) -> int:
+    """Bytes that the process holds in memory."""
+    for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no VmRSS")
+
+
+# Between server and model
+
+
+@pytest.mark.parametrize("fault", ["cut", "delay", "hold"])
+async def test_l01_l14_the_connection_to_the_model(
+    world: World, upstream: FakeUpstream, person: JsonClient, fault: str
+) -> None:
+    """Cut: what came is kept. Late: nothing changes. Half open: Stop ends it within two seconds.
+
+    Breaks when: a reply without its finish reason counts as complete, or Stop waits for the model.
+    """
+    text, identity = "slowly 60", str(uuid.uuid4())
+    async with Proxy(f"127.0.0.1:{upstream._port}") as proxy:
+        server = await asyncio.to_thread(
+            lambda: world.start(OPENAI_BASE_URL=f"http://{proxy.address}/v1")
+        )
+        there = world.at(server.base_url, server, person.code)
+        proxy.delay = 0.1 if fault == "delay" else 0.0
+        follower = Follower(there)
+        async with follower.following():
+            await follower.until(lambda mirror: mirror.states)
+            sent = await send(there, text, identity)
+            assert sent is not None
+            await follower.until(lambda mirror: mirror.messages.get(2, {}).get("text"))
+            if fault == "cut":
+                proxy.cut()
+            elif fault == "hold":
+                proxy.hold()
+                begun = time.monotonic()
+                assert (await there.post("stop/"))[0] < 300
+                await follower.until(replied(2))
+                assert time.monotonic() - begun < 2
+                proxy.cut()
+            await holds(world, there, upstream, acknowledged={identity: text}, follower=follower)
+        turn = await there.get(f"turns/{sent['turn']}/")
+        await there.close()
+        await asyncio.to_thread(server.kill)
+    expected = {"cut": {"failed", "interrupted"}, "delay": {"complete"}, "hold": {"stopped"}}
+    assert turn["status"] in expected[fault]
+
+
+# Between server and bus
+
+
+@pytest.mark.parametrize("fault", ["cut", "hold"])
+async def test_i4_the_bus_is_away_while_a_reply_is_written(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient, fault: str
+) -> None:
+    """The reply goes on at its pace, its own viewers see it; those elsewhere find out by looking.
+
+    Breaks when: publishing waits for the channel layer without a limit, so that a half-open
+    connection to Redis keeps the reply from everybody.
+    """
+    text, identity = "slowly 150", str(uuid.uuid4())
+    address = urlsplit(wide_world.redis)
+    async with Proxy(f"127.0.0.1:{address.port}") as proxy:
+        server = await asyncio.to_thread(
+            lambda: wide_world.start(REDIS_URL=f"redis://{proxy.address}/0")
+        )
+        there = wide_world.at(server.base_url, server, person.code)
+        near, far = Follower(there), Follower(person)
+        async with near.following(), far.following():
+            await near.until(lambda mirror: mirror.states)
+            await far.until(lambda mirror: mirror.states)
+            begun = time.monotonic()
+            assert await send(there, text, identity)
+            await near.until(lambda mirror: mirror.messages.get(2, {}).get("text"))
+            if fault == "cut":
+                proxy.refusing = True
+                proxy.cut()
+            else:
+                proxy.hold()
+            await near.until(replied(2))
+            # Three seconds of words, and at most a few that a silent bus may cost.
+            assert time.monotonic() - begun < 15
+            # Who comes now is served as well.
+            late = Follower(there)
+            async with late.following():
+                await late.until(replied(2))
+            await far.until(replied(2))
+            proxy.refusing = False
+            proxy.let_go()
+            await near.until_quiet()
+            await holds(wide_world, person, upstream, acknowledged={identity: text}, follower=far)
+        await there.close()
+        await asyncio.to_thread(server.kill)
+
+
+async def test_i4_d03_a_bus_that_loses_everything(
+    world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """Nothing is ever delivered, within the process neither: the looks alone keep the screen true.
+
+    Breaks when: a consumer does not look by itself.
+    """
+    server = await asyncio.to_thread(lambda: world.start(TESTS_BUS="lost"))
+    there = world.at(server.base_url, server, person.code)
+    text, identity = "slowly 150", str(uuid.uuid4())
+    follower = Follower(there)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        assert await send(there, text, identity)
+        await follower.until(replied(2))
+        await holds(world, there, upstream, acknowledged={identity: text}, follower=follower)
+    assert {event["type"] for event in follower.journal} == {"state"}
+    await there.close()
+    await asyncio.to_thread(server.kill)
+
+
+async def test_d04_d05_a_process_that_hangs_while_a_burst_passes(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """Stopped for as long as 160 events take, with a bus that drops what is not fetched.
+
+    Breaks when: a viewer trusts the events that it gets.
+    """
+    port = str(urlsplit(wide_world.redis).port)
+    limit = "pubsub 16384 8192 1"
+    settings = ["redis-cli", "-p", port, "config", "set", "client-output-buffer-limit", limit]
+    subprocess.run(settings, capture_output=True, check=True)  # noqa: ASYNC221
+    server = await asyncio.to_thread(wide_world.start)
+    there = wide_world.at(server.base_url, server, person.code)
+    follower = Follower(there)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            for number in range(160):
+                assert (await person.post("settings/", title=f"Title {number}"))[0] < 400
+            identity = str(uuid.uuid4())
+            assert await send(person, "Hello", identity)
+            await ended(person)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        await follower.until(lambda mirror: mirror.title == "Title 159")
+        await follower.until(replied(2))
+        await holds(
+            wide_world, person, upstream, acknowledged={identity: "Hello"}, follower=follower
+        )
+        # And it hears again what is told.
+        assert (await person.post("settings/", title="Afterwards"))[0] < 400
+        await follower.until(lambda mirror: mirror.title == "Afterwards")
+    await there.close()
+    await asyncio.to_thread(server.kill)
+
+
+async def test_redis_is_started_anew(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient, tmp_path: Path
+) -> None:
+    """Everything that Redis knew is gone, its subscriptions too: viewers hear again.
+
+    Breaks when: the process never joins its groups again.
+    """
+    port = free_port()
+
+    def redis() -> subprocess.Popen[bytes]:
+        program = shutil.which("redis-server")
+        assert program is not None
+        command = [program, "--port", str(port), "--save", "", "--dir", str(tmp_path)]
+        return subprocess.Popen([*command, "--logfile", str(tmp_path / "redis.log")])
+
+    running = redis()
+    try:
+        url = f"redis://127.0.0.1:{port}/0"
+        here, there = await asyncio.gather(
+            *(asyncio.to_thread(lambda: wide_world.start(REDIS_URL=url)) for _ in range(2))
+        )
+        writer = wide_world.at(here.base_url, here, person.code)
+        viewer = wide_world.at(there.base_url, there, person.code)
+        follower = Follower(viewer)
+        async with follower.following():
+            await follower.until(lambda mirror: mirror.states)
+            running.kill()
+            await asyncio.to_thread(running.wait)
+            running = redis()
+            text, identity = "slowly 100", str(uuid.uuid4())
+            assert await send(writer, text, identity)
+            await follower.until(replied(2))
+            # Soon by the bus again, and not by looking: deltas are never read from the database.
+            async with asyncio.timeout(60):
+                told = len(follower.journal)
+                count, sent = 2, {identity: text}
+                while not any(one["type"] == "delta" for one in follower.journal[told:]):
+                    again = str(uuid.uuid4())
+                    sent[again] = "slowly 20"
+                    assert await send(writer, "slowly 20", again)
+                    count += 2
+                    await follower.until(replied(count))
+            await holds(wide_world, person, upstream, acknowledged=sent, follower=follower)
+        for client in (writer, viewer):
+            await client.close()
+        for server in (here, there):
+            await asyncio.to_thread(server.kill)
+    finally:
+        running.kill()
+        running.wait()
+
+
+# Between server and database
+
+
+async def test_b04_every_connection_to_the_database_is_ended(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """In the middle of a reply, three times: it completes, its viewers follow, the next send works.
+
+    Breaks when: a broken connection is given to the next unit of work, or the end of a turn is
+    written once only.
+    """
+    end = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    text, identity = "slowly 150", str(uuid.uuid4())
+    follower = Follower(person)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        sent = await send(person, text, identity)
+        assert sent is not None
+        for times in range(3):
+            await follower.until(shown(150 * times))
+            await asyncio.to_thread(wide_world.database.rows, end)
+        await follower.until(replied(2))
+        again = str(uuid.uuid4())
+        while await tried(person, "Hello", again) >= 500:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await follower.until(replied(4))
+        await holds(
+            wide_world,
+            person,
+            upstream,
+            acknowledged={identity: text, again: "Hello"},
+            follower=follower,
+        )
+    assert (await person.get(f"turns/{sent['turn']}/"))["status"] == "complete"
+
+
+async def tried(client: JsonClient, text: str, identity: str) -> int:
+    """The status of one try to send."""
+    status, _ = await client.post("messages/", text=text, client_msg_id=identity)
+    return status
+
+
+@soak
+async def test_b02_the_database_is_away_for_a_while(
+    upstream: FakeUpstream, wide_world: World, tmp_path: Path
+) -> None:
+    """No acknowledgement, a plain error, and afterwards all goes on without a restart.
+
+    Breaks when: a send is answered before it is stored.
+    """
+    with ExitStack() as stack:
+        admin = stack.enter_context(postgres())
+        url = stack.enter_context(own_database(admin))
+        world = World(tmp_path, database=url, redis="", upstream_port=wide_world.upstream_port)
+        stack.callback(world.close)
+        person = await world.person()
+        name = urlsplit(url).path[1:]
+        outside = Database(admin)
+        identity = str(uuid.uuid4())
+        outside.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        outside.run(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+        begun = time.monotonic()
+        while time.monotonic() - begun < 30:
+            async with asyncio.timeout(60):
+                status, said = await person.post("messages/", text="Hello", client_msg_id=identity)
+            assert status >= 500
+            assert said["error"]["code"]
+            assert "Traceback" not in str(said)
+            await asyncio.sleep(1)
+        outside.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        async with asyncio.timeout(30):
+            while await tried(person, "Hello", identity) >= 500:  # noqa: ASYNC110
+                await asyncio.sleep(0.2)
+        await holds(world, person, upstream, acknowledged={identity: "Hello"})
+        await person.close()
