@@ -50,11 +50,21 @@ DECISION = re.compile(
     _I,
 )
 OPEN_END = re.compile(
-    r"\b(?:todo|to do|still (?:need|have) to|not yet|remaining|next steps?|follow[- ]?up|later we"
-    r"|open question|noch (?:offen|zu tun)|fehlt noch|il reste|reste à|pendiente|falta|pendente"
+    r"\b(?:todo|to do(?! with)|still (?:need|have) to|not yet|remaining|next steps?|follow[- ]?up"
+    r"|later we|open question|noch (?:offen|zu tun)|fehlt noch|il reste|reste à|pendiente|falta|pendente"
     r"|da fare|nog te doen|осталось|ещё нужно)\b|待办|待辦|还需要|還需要|まだ|残り|남은|아직",
     _I,
 )
+TOLD = re.compile(
+    r"\b(?:my|mine|our|ours|i['’]?m|i am|i (?:have|live|work|use|was born)|we (?:are|have|use)"
+    r"|(?:is|are) (?:called|named)|mein\w*|unser\w*|ich (?:bin|heiße|heisse|habe|wohne|arbeite)"
+    r"|wir (?:sind|haben)|mon|ma|mes|notre|nos|je suis|j['’]ai|je m['’]appelle|mi|mis|nuestr\w+"
+    r"|soy|tengo|me llamo|meus?|minhas?|nosso|nossa|mio|mia|miei|nostr\w|mi chiamo|mijn|onze|ik ben"
+    r"|мо[йяеи]|наш\w*|меня зовут)\b"
+    r"|我的|我们的|我們的|我是|我叫|私の|私は|僕の|제 |저는|나의|우리",
+    _I,
+)
+"""By which people tell of themselves: what they say so is asked for later, and is not guessed."""
 PAIR = re.compile(r"^[-*\s]{0,6}([^\W\d][\w .-]{1,40}?)\s{0,3}[=:：]\s{0,3}(\S[^\n]{0,80})$")
 NUMBER = re.compile(r"\d[\d.,:/%-]{0,20}")
 NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w-]{2,30}(?![!?.,]?$)")

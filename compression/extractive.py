@@ -41,6 +41,8 @@ QUOTED = 140
 #: Characters of each of the narrative's two quotations.
 MOST_CANDIDATES = 400
 #: A section, so that time and memory stay linear.
+TOLD_SCORE = 4.0
+#: What a person tells of themselves ranks above all but lines full of numbers and names.
 WINDOW = 4000
 #: Characters of a line looked at together.
 
@@ -221,17 +223,26 @@ class _Found:
                 return
         if len(sentence) <= LONGEST[Section.DECISIONS] and cues.DECISION.search(sentence):
             _keep_newest(self.decisions, sentence, item.seq)
-        elif len(sentence) <= LONGEST[Section.PENDING] and cues.OPEN_END.search(sentence):
+        elif self._is_open_end(sentence):
             _keep_newest(self.open_ends, sentence, item.seq)
-        elif 8 <= len(sentence) <= LONGEST[Section.CONTEXT]:
+        elif _least(sentence) <= len(sentence) <= LONGEST[Section.CONTEXT]:
             self._fact(item, sentence, pair=pair)
+
+    def _is_open_end(self, sentence: str) -> bool:
+        """Whether something is said to be left to do; a line that ends in a colon heads a list."""
+        if len(sentence) > LONGEST[Section.PENDING] or sentence.endswith((":", "：")):
+            return False
+        return cues.OPEN_END.search(sentence) is not None
 
     def _fact(self, item: Item, sentence: str, *, pair: bool) -> None:
         numbers = len(set(cues.NUMBER.findall(sentence)))
         names = len(set(cues.NAME.findall(sentence)))
         score = min(3.0, 1.5 * numbers) + min(3.0, names) + (1.0 if pair and numbers else 0.0)
-        score += 0.5 if score and item.role == "user" else 0.0
-        score -= 1.0 if sentence.endswith(("?", "？")) else 0.0
+        asked = sentence.endswith(("?", "？"))
+        if item.role == "user":
+            score += 0.5 if score else 0.0
+            score += TOLD_SCORE if not asked and cues.TOLD.search(sentence) else 0.0
+        score -= 1.0 if asked else 0.0
         if self.focus:
             score += 3.0 * len(self.focus & set(sentence.casefold().split()))
         key = hash(sentence)
@@ -288,6 +299,11 @@ def _lines(item: Item) -> Iterator[str]:
         elif not fenced and line.strip():
             for start in range(0, len(line), WINDOW):
                 yield line[start : start + WINDOW]
+
+
+def _least(sentence: str) -> int:
+    """Characters below which a sentence says nothing; fewer where a character is a word."""
+    return 8 if sentence.isascii() else 4
 
 
 def _keep_newest(kept: dict[str, int], sentence: str, seq: int) -> None:

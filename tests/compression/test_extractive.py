@@ -103,6 +103,21 @@ async def test_what_stands_is_kept_and_people_are_left_alone() -> None:
     assert COUNTER.count(render(draft.ledger)) <= 200
 
 
+@pytest.mark.parametrize(
+    "told", ["My dog is called Rufus.", "Meine Schwester wohnt in Bern.", "我的猫叫咪咪。"]
+)
+async def test_what_a_person_tells_of_themselves_is_kept(told: str) -> None:
+    """Breaks when: only numbers and names in the middle of a sentence make a fact."""
+    talk = [say(1, "user", told)]
+    for seq in range(2, 20, 2):
+        talk.append(say(seq, "assistant", f"You have 17 more lines, which have to do with {seq}:"))
+        talk.append(say(seq + 1, "user", f"Question {seq}: tell me about item {seq * 7} in Paris."))
+    draft = await extract(talk, cap=200)
+    facts = [entry.text for entry in draft.ledger.entries if entry.section is Section.CONTEXT]
+    assert told in facts
+    assert not any(entry.section is Section.PENDING for entry in draft.ledger.entries)
+
+
 async def test_the_focus_comes_first() -> None:
     items = [
         say(n, "user", f"The value of item{n} was {n * 111} units today.") for n in range(1, 60)
