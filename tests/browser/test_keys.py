@@ -1,0 +1,143 @@
+"""Each key of the list, and the commands after a slash."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.screen import Screen
+from tests.browser.scripts import unending
+from tests.upstreams import RunningUpstream
+
+pytestmark = pytest.mark.browser
+
+
+async def press(page: Page, *keys: str) -> None:
+    """One key after the other."""
+    for key in keys:
+        await page.keyboard.press(key)
+
+
+async def test_each_key_does_what_the_list_says(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Hello.")
+    await screen.box.fill("one")
+    await press(page, "Shift+Enter")
+    await page.keyboard.type("two")
+    await expect(screen.box).to_have_value("one\ntwo")
+    await press(page, "Enter")
+    await expect(screen.articles).to_have_count(4)
+    await expect(screen.box).to_have_value("")
+    await expect(screen.button("Stop")).to_be_hidden()
+
+    await press(page, "Alt+ArrowUp")
+    await expect(screen.articles.last).to_be_focused()
+    await press(page, "Alt+ArrowUp")
+    await expect(screen.articles.nth(2)).to_be_focused()
+    await press(page, "Alt+ArrowDown")
+    await expect(screen.articles.last).to_be_focused()
+    await press(page, "Shift+Escape")
+    await expect(screen.box).to_be_focused()
+
+    await press(page, "ArrowUp")
+    await expect(page.get_by_role("textbox", name="Edit message")).to_be_focused()
+    await press(page, "Escape")
+    await expect(page.get_by_role("textbox", name="Edit message")).to_have_count(0)
+
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await press(page, "Control+Shift+E")
+    await expect(drawer).to_contain_text("kept free for the reply")
+    await press(page, "Escape")
+    await expect(drawer).to_be_hidden()
+
+    await press(page, "Control+/")
+    await expect(page.get_by_role("dialog", name="Keys and commands")).to_be_visible()
+    await press(page, "Escape")
+    await press(page, "Control+k")
+    await expect(page.get_by_role("searchbox", name="Search messages")).to_be_focused()
+    await press(page, "Control+Shift+O")
+    await expect(page).to_have_url(re.compile(r"\?new$"))
+
+
+async def test_escape_stops_a_reply(screen: Screen, model: RunningUpstream) -> None:
+    await screen.ask("Hello.")
+    model.script(unending("Once upon a time"))
+    await screen.send("A story.")
+    await expect(screen.articles.last).to_contain_text("Once upon a time")
+    await screen.page.keyboard.press("Escape")
+    await expect(screen.articles.last).to_contain_text("Stopped")
+
+
+async def test_an_input_method_keeps_its_enter_and_escape(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.box.focus()
+    session = await screen.page.context.new_cdp_session(screen.page)
+    await session.send(
+        "Input.imeSetComposition", {"text": "にほ", "selectionStart": 2, "selectionEnd": 2}
+    )
+    for key in ("Enter", "Escape"):
+        await screen.box.dispatch_event(
+            "keydown", {"key": key, "isComposing": True, "bubbles": True, "cancelable": True}
+        )
+    await session.send("Input.insertText", {"text": "日本"})
+    await expect(screen.box).to_have_value("日本")
+    await expect(screen.articles).to_have_count(2)
+    await screen.box.press("Enter")
+    await expect(screen.articles.nth(2)).to_contain_text("日本")
+
+
+async def test_the_menu_of_commands_is_a_combobox_with_a_listbox(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Hello.")
+    await screen.box.press_sequentially("/")
+    options = page.get_by_role("listbox", name="Commands").get_by_role("option")
+    await expect(options).to_have_count(12)
+    await expect(page.get_by_role("combobox", name="Commands")).to_be_visible()
+    await expect(options.first).to_have_attribute("aria-selected", "true")
+    await press(page, "ArrowDown")
+    await expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    await press(page, "ArrowUp", "ArrowUp")
+    await expect(options.last).to_have_attribute("aria-selected", "true")
+    await press(page, "Escape")
+    await expect(options).to_have_count(0)
+    await screen.box.press_sequentially("mo")
+    await press(page, "Tab")
+    await expect(screen.box).to_have_value("/model ")
+
+
+async def test_each_command_does_its_work(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Hello.")
+    home = page.url
+    await screen.send("/context")
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer).to_contain_text("kept free for the reply")
+    await press(page, "Escape")
+    await screen.send("/system Answer in rhyme.")
+    await screen.send("/context")
+    await expect(drawer).to_contain_text("Answer in rhyme.")
+    await screen.send("/model no-such-model")
+    await expect(page.get_by_role("alert")).to_contain_text("There is no model no-such-model")
+    await screen.send("/undo")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await screen.send("/clear")
+    divider = page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_contain_text("The model starts afresh below")
+    await screen.send("/undo")
+    await expect(divider).to_contain_text("The summary was taken away")
+    await screen.send("/help")
+    await expect(page.get_by_role("dialog", name="Keys and commands")).to_be_visible()
+    await press(page, "Escape")
+    async with page.expect_download() as waiting:
+        await screen.send("/export json")
+    assert (await waiting.value).suggested_filename.endswith(".json")
+    await screen.send("/stats")
+    await expect(page).to_have_url(re.compile("activity/$"))
+    await page.goto(home)
+    await screen.send("/branch")
+    await expect(page).not_to_have_url(home)
+    await expect(screen.articles).to_have_count(2)
+    await screen.send("/new")
+    await expect(page).to_have_url(re.compile(r"\?new$"))

@@ -1,0 +1,93 @@
+"""What can be done with one message, and what a reply saw."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.screen import Screen
+from tests.browser.test_compression import fill
+
+pytestmark = pytest.mark.browser
+
+
+async def act(screen: Screen, number: int, action: str) -> None:
+    """Choose an action of the message of that number, counted from 0."""
+    article = screen.articles.nth(number)
+    await article.hover()
+    await article.get_by_role("button", name="More about this message").click()
+    menu = screen.page.get_by_role("group", name="Message", exact=True)
+    await menu.get_by_role("button", name=action, exact=True).click()
+
+
+async def test_a_message_can_be_pinned_and_unpinned(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await act(screen, 0, "Pin")
+    await expect(screen.articles.first.get_by_text("Pinned")).to_be_visible()
+    await act(screen, 0, "Unpin")
+    await expect(screen.articles.first.get_by_text("Pinned")).to_have_count(0)
+
+
+async def test_a_reply_says_what_it_cost_and_what_it_saw(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.ask("And again.")
+    await expect(screen.articles.last).to_contain_text(re.compile(r"\d+ in, \d+ out"))
+    await act(screen, 1, "What this reply saw")
+    drawer = screen.page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer.get_by_role("heading", name="What this reply saw")).to_be_visible()
+    await expect(drawer).to_contain_text("fake-model")
+    await expect(drawer.get_by_role("link")).to_have_text(["1"])
+    await drawer.get_by_role("button", name="The next request").click()
+    await expect(drawer).to_contain_text("kept free for the reply")
+
+
+async def test_a_branch_ends_at_its_message(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.ask("And again.")
+    before = screen.page.url
+    await act(screen, 1, "Branch from here")
+    await expect(screen.page).not_to_have_url(before)
+    await expect(screen.articles).to_have_count(2)
+    await expect(screen.articles.first).to_contain_text("Hello.")
+
+
+async def test_compressing_up_to_a_message_ends_there(screen: Screen) -> None:
+    await fill(screen, 4)
+    await act(screen, 3, "Compress up to here")
+    divider = screen.page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_have_attribute("data-boundary", "4")
+    # Above the divider a message cannot be edited; one can go on from it elsewhere.
+    first = screen.articles.first
+    await first.hover()
+    await expect(first.get_by_role("button", name="Edit", exact=True)).to_be_hidden()
+    await first.get_by_role("button", name="Branch from here").click()
+    await expect(screen.articles).to_have_count(1)
+
+
+async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Hello.")
+    await screen.button("Conversation settings").click()
+    await page.get_by_label("Compression", exact=True).select_option("true")
+    await page.get_by_label(re.compile("Compress at this share")).fill("0.6")
+    await page.get_by_label("Turns kept word for word").fill("5")
+    await screen.button("Save model and compression").click()
+    await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
+    await expect(page.get_by_role("meter", name="Context used")).to_have_attribute(
+        "aria-valuetext", re.compile("60 %")
+    )
+    await page.reload()
+    await screen.button("Conversation settings").click()
+    await expect(page.get_by_label("Compression", exact=True)).to_have_value("true")
+    await expect(page.get_by_label("Turns kept word for word")).to_have_value("5")
+
+
+async def test_one_can_go_on_in_a_new_conversation(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    before = screen.page.url
+    await screen.button("Conversation settings").click()
+    await screen.button("Continue in a new conversation").click()
+    await expect(screen.page).not_to_have_url(before)
+    await expect(screen.articles.first).to_contain_text("Hello.")
