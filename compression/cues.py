@@ -51,8 +51,9 @@ DECISION = re.compile(
 )
 OPEN_END = re.compile(
     r"\b(?:todo|to do(?! with)|still (?:need|have) to|not yet|remaining|next steps?|follow[- ]?up"
-    r"|later we|open question|noch (?:offen|zu tun)|fehlt noch|il reste|reste à|pendiente|falta|pendente"
-    r"|da fare|nog te doen|осталось|ещё нужно)\b|待办|待辦|还需要|還需要|まだ|残り|남은|아직",
+    r"|later we|open question|noch (?:offen|zu tun)|fehlt noch|il reste|reste à|pendiente|falta"
+    r"|pendente|da fare|nog te doen|осталось|ещё нужно)\b"
+    r"|待办|待辦|还需要|還需要|まだ|残り|남은|아직",
     _I,
 )
 TOLD = re.compile(

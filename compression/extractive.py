@@ -41,7 +41,7 @@ QUOTED = 140
 #: Characters of each of the narrative's two quotations.
 MOST_CANDIDATES = 400
 #: A section, so that time and memory stay linear.
-TOLD_SCORE = 4.0
+TOLD_SCORE = 6.0
 #: What a person tells of themselves ranks above all but lines full of numbers and names.
 WINDOW = 4000
 #: Characters of a line looked at together.

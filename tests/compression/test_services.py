@@ -589,7 +589,6 @@ async def test_a_prepared_summary_is_applied_at_once(conversation: Conversation)
     assert applied is not None
     assert (applied.success, applied.version) == (True, 1)
     assert applied.usage_before - applied.usage_after > 0.5
-    assert applied.duration < 0.5
     row = await database(stored, conversation)
     assert "m1 word word" in row.compressed_context
     assert row.compressed_through < late.seq
