@@ -1,0 +1,231 @@
+"""The rows of the table of states that no other module shows, and what must not be lost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import BrowserContext, Route, WebSocketRoute, expect
+
+from tests.browser.screen import Screen
+from tests.browser.scripts import pausing
+from tests.upstreams import RunningUpstream
+
+pytestmark = pytest.mark.browser
+
+PARAGRAPHS = [
+    f"Paragraph number {n} of a reply that is longer than the screen.\n\n" for n in range(60)
+]
+DROP = """([name, text]) => {
+    const files = new DataTransfer();
+    files.items.add(new File([text], name));
+    document.querySelector("#text").dispatchEvent(
+        new DragEvent("drop", {dataTransfer: files, bubbles: true, cancelable: true}));
+}"""
+
+
+async def test_empty_a_starter_fills_the_box_and_does_not_send(screen: Screen) -> None:
+    starter = screen.page.get_by_role("list").get_by_role("button", name=re.compile("REST API"))
+    await starter.click()
+    await expect(screen.box).to_have_value(re.compile("REST API"))
+    await expect(screen.articles).to_have_count(0)
+
+
+async def test_waiting_says_for_whom_and_can_be_stopped(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    model.script({"steps": [{"delay": 60}]})
+    await screen.send("Are you there?")
+    await expect(screen.articles.last).to_contain_text(
+        re.compile(r"Waiting for fake-model · \d+ s")
+    )
+    await screen.button("Stop").click()
+    await expect(screen.articles.last).to_contain_text("Stopped")
+
+
+async def test_streaming_follows_lets_go_and_comes_back(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    model.script(pausing(*PARAGRAPHS, seconds=0.1))
+    await screen.send("A long one.")
+    scroller = screen.page.locator("#scroller")
+    await expect(screen.articles.last).to_contain_text("Paragraph number 20 ")
+    away = "scroller => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop"
+    assert await scroller.evaluate(away) < 60
+    await scroller.hover()
+    await screen.page.mouse.wheel(0, -400)
+    pill = screen.page.get_by_role("button", name="New text")
+    await expect(pill).to_be_visible()
+    top = await scroller.evaluate("scroller => scroller.scrollTop")
+    await expect(screen.articles.last).to_contain_text("Paragraph number 40 ")
+    assert await scroller.evaluate("scroller => scroller.scrollTop") == top
+    await pill.click()
+    await expect(pill).to_be_hidden()
+    await expect(screen.button("Stop")).to_be_hidden()
+    assert await scroller.evaluate(away) < 60
+
+
+async def test_what_is_selected_in_a_streaming_reply_stays_selected(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    model.script(pausing(*PARAGRAPHS[:30], seconds=0.1))
+    await screen.send("A long one.")
+    await expect(screen.articles.last).to_contain_text("Paragraph number 5 ")
+    await (
+        screen.articles.last.locator(".closed > p")
+        .nth(1)
+        .evaluate("paragraph => getSelection().selectAllChildren(paragraph)")
+    )
+    await expect(screen.articles.last).to_contain_text("Paragraph number 15 ")
+    selected = await screen.page.evaluate("getSelection().toString()")
+    assert selected.strip() == PARAGRAPHS[1].strip()
+
+
+async def test_an_error_says_what_now_and_counts_down(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    refusal = {"status": 429, "message": "Slow down, please.", "headers": {"Retry-After": "90"}}
+    model.script(*[refusal] * 4)
+    await screen.send("And now?")
+    card = screen.page.get_by_role("alert").filter(has_text="Try again in")
+    await expect(card).to_contain_text(re.compile(r"Try again in [78]\d s"))
+    await expect(card.get_by_role("button", name="Change model")).to_be_visible()
+    await card.get_by_text("What the model server said").click()
+    await expect(card).to_contain_text("Slow down, please.")
+    model.reset()
+    await card.get_by_role("button", name="Retry").click()
+    await expect(screen.articles.last).to_contain_text("You said: And now?")
+
+
+async def test_a_reply_that_breaks_keeps_its_text(screen: Screen, model: RunningUpstream) -> None:
+    await screen.ask("Hello.")
+    model.script({"steps": [{"text": "The beginning of an answer"}, {"delay": 0.5}, {"cut": True}]})
+    await screen.send("Go on.")
+    await expect(screen.page.get_by_role("alert")).to_be_visible()
+    await expect(screen.articles.last).to_contain_text("The beginning of an answer")
+    await expect(screen.button("Continue")).to_be_visible()
+
+
+async def test_offline_is_said_and_the_box_stays_on(screen: Screen) -> None:
+    await screen.ask("Hello.")
+
+    async def refuse(socket: WebSocketRoute) -> None:
+        await socket.close(code=1011)
+
+    await screen.page.route_web_socket("**/ws/**", refuse)
+    await screen.page.reload()
+    await expect(screen.page.get_by_role("alert")).to_contain_text("No connection")
+    await expect(screen.box).to_be_editable()
+
+
+async def test_a_chat_that_moved_on_is_shown_or_branched(
+    screen: Screen, signed_in: BrowserContext
+) -> None:
+    await screen.ask("Hello.")
+    behind = Screen(await signed_in.new_page())
+    # This tab hears nothing of what happens.
+    await behind.page.route_web_socket("**/ws/**", lambda socket: None)
+    await behind.page.goto(screen.page.url)
+    await screen.ask("From the first tab.")
+    await behind.send("From the second tab.")
+    card = behind.page.get_by_role("alert").filter(has_text="moved on")
+    await expect(card.get_by_role("button", name="Show")).to_be_visible()
+    await expect(behind.box).to_have_value("From the second tab.")
+    await behind.page.unroute_all()
+    await card.get_by_role("button", name="Send as branch").click()
+    await expect(behind.page).not_to_have_url(screen.page.url)
+    await expect(behind.articles.nth(2)).to_contain_text("From the second tab.")
+    await expect(behind.articles.first).to_contain_text("Hello.")
+    await expect(behind.feed).not_to_contain_text("From the first tab.")
+
+
+async def test_too_large_offers_another_place(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.send("far too long " * 2000)
+    alert = screen.page.get_by_role("alert")
+    await expect(alert.get_by_role("button", name="Change model")).to_be_visible()
+    await expect(alert.get_by_role("button", name="Continue in a new conversation")).to_be_visible()
+
+
+async def test_signed_out_is_said_and_the_draft_stays(
+    screen: Screen, signed_in: BrowserContext
+) -> None:
+    await screen.ask("Hello.")
+    await signed_in.clear_cookies(name="sessionid")
+    await screen.send("Do not lose this.")
+    banner = screen.page.get_by_role("alert").filter(has_text="signed out")
+    await expect(banner.get_by_role("link", name="Sign in")).to_be_visible()
+    await expect(screen.box).to_have_value("Do not lose this.")
+
+
+async def test_a_dropped_text_file_becomes_a_fenced_block(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.page.evaluate(DROP, ["notes.md", "some ``` code"])
+    await expect(screen.box).to_have_value("```` notes.md\nsome ``` code\n````\n")
+    await screen.page.evaluate(DROP, ["picture.png", "\0\1"])
+    await expect(screen.page.get_by_role("alert")).to_contain_text("picture.png is not a text file")
+
+
+async def test_100_000_pasted_characters_are_all_there(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    text = "0123456789" * 10_000
+    await screen.box.focus()
+    await screen.page.keyboard.insert_text(text)
+    await expect(screen.box).to_have_value(text)
+    async with screen.page.expect_response("**/draft/"):
+        await screen.box.press("End")
+        await screen.page.keyboard.type("x")
+    await screen.page.evaluate("localStorage.clear()")
+    await screen.page.reload()
+    await expect(screen.box).to_have_value(f"{text}x")
+
+
+async def test_a_narrow_window_dragged_in_mid_stream_keeps_its_end_in_view(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    model.script({"steps": [*({"text": one} for one in PARAGRAPHS), {"delay": 120}]})
+    await screen.send("A long one.")
+    await expect(screen.articles.last).to_contain_text("Paragraph number 59 ")
+    away = "scroller => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop < 60"
+    for width in (1280, 768, 390):
+        await screen.page.set_viewport_size({"width": width, "height": 700})
+        await expect(screen.articles.last.get_by_text("Paragraph number 59 ")).to_be_in_viewport()
+        assert await screen.page.locator("#scroller").evaluate(away)
+    await screen.button("Stop").click()
+
+
+async def test_a_reply_ended_in_the_background_is_notified(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    await screen.page.evaluate(
+        """() => {
+            window.notes = [];
+            window.Notification = class extends EventTarget {
+                static permission = "granted";
+                constructor(title) { super(); window.notes.push(title); }
+            };
+            Object.defineProperty(document, "hidden", {get: () => true});
+            document.querySelector("#conversation").dataset.notify = "";
+        }"""
+    )
+    await screen.ask("And now?")
+    assert await screen.page.evaluate("window.notes") == ["Answer complete"]
+
+
+async def test_a_draft_that_the_server_refused_is_not_lost(screen: Screen) -> None:
+    await screen.ask("Hello.")
+
+    async def fail(route: Route) -> None:
+        await route.fulfill(status=503, json={"error": {"code": "x", "message": "Not now."}})
+
+    await screen.page.route("**/messages/", fail)
+    await screen.send("Do not lose this.")
+    await expect(screen.page.get_by_role("alert")).to_contain_text("Not now.")
+    await expect(screen.box).to_have_value("Do not lose this.")
+    await expect(screen.articles).to_have_count(2)
