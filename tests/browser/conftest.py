@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
+from tests import browsers
 from tests.browser.screen import Screen, sign_in
 from tests.servers import RunningServer, start_server
 from tests.upstreams import RunningUpstream, running_upstream
 
 # A shared computer is slow now and then.
 expect.set_options(timeout=20_000)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder share one loop, and so one browser: starting it takes a second."""
+    folder = Path(__file__).parent
+    for item in items:
+        if folder in item.path.parents:
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser(chromium: str) -> AsyncIterator[Browser]:
+    """A headless Chromium; each test has a profile of its own in it."""
+    async with browsers.launched() as launched:
+        yield launched
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +62,7 @@ def model(model_server: RunningUpstream) -> RunningUpstream:
     return model_server
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def signed_in(
     product: RunningServer, browser: Browser, model: RunningUpstream
 ) -> AsyncIterator[BrowserContext]:
@@ -58,7 +76,7 @@ async def signed_in(
     await context.close()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def screen(signed_in: BrowserContext) -> Screen:
     """A new conversation that has not begun."""
     page: Page = await signed_in.new_page()
