@@ -96,7 +96,6 @@ class Conversation(CompressibleConversation):
                 name="conversation_import_once",
             ),
         ]
-        permissions = [("view_others", "Can see other people's conversations")]
 
     def __str__(self) -> str:
         return self.title or str(self.code)
