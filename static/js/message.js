@@ -55,6 +55,10 @@ export const actions = {
   model() {
     const select = find("#model");
     if (!select) return showError("There is only the one model here. Whoever runs this server can add others.");
+    if (!select.checkVisibility()) {
+      find("#settings").showModal();
+      return find("#settings-model").focus();
+    }
     select.focus();
     // Not every browser opens it by script; the focus is enough then.
     if (navigator.userActivation?.isActive) select.showPicker?.();

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.figures import chip, short
+from chatapp.rendering.figures import chip, reply_cost, short
 from tests.chatapp.rendering.samples import context
 
 
@@ -30,6 +30,20 @@ from tests.chatapp.rendering.samples import context
 )
 def test_short(count: int, text: str) -> None:
     assert short(count) == text
+
+
+def test_a_reply_says_what_it_cost() -> None:
+    shown = reply_cost(
+        {"prompt_tokens": 41_234, "completion_tokens": 312, "cached_tokens": 40_000, "cost": 0.0123}
+    )
+    assert shown is not None
+    assert shown.label == "41k in, 312 out, $0.0123"
+    assert "40,000 of them from the model server's cache" in shown.spoken
+
+
+@pytest.mark.parametrize("usage", [{}, {"prompt_tokens": 5, "completion_tokens": None}])
+def test_nobody_counted(usage: dict[str, int | None]) -> None:
+    assert reply_cost(usage) is None
 
 
 def test_the_chip_says_what_is_used() -> None:

@@ -214,3 +214,27 @@ async def test_older_messages_and_the_other_pages(client: AsyncClient, code: str
     assert models["default"] == "fake-model"
     assert models["models"][0]["window"] == 8192
     assert wiring.started()
+
+
+async def test_what_failing_would_leave_out_and_what_a_reply_saw(
+    client: AsyncClient, long: str
+) -> None:
+    answer = await client.get(f"/c/{long}/context/?left-out", headers=JSON)
+    out = answer.json()["messages"]
+    seqs = [one["seq"] for one in out]
+    # Whole turns, the oldest first; the last turn always stays.
+    assert seqs == list(range(1, len(seqs) + 1))
+    assert len(seqs) % 2 == 0
+    assert len(seqs) <= 8
+    for path in ("context/?left-out", "context/"):
+        for headers in (HTMX, {}):
+            page = await client.get(f"/c/{long}/{path}", headers=headers)
+            assert page.status_code == 200
+    state = (await client.get(f"/c/{long}/", headers=JSON)).json()
+    reply = state["messages"][-1]
+    assert reply["usage"]["completion_tokens"]
+    assert state["messages"][-2]["usage"] == {}
+    saw = await client.get(f"/c/{long}/turns/{reply['turn']}/", headers=HTMX)
+    assert "What this reply saw" in saw.content.decode()
+    told = await client.get(f"/c/{long}/turns/{reply['turn']}/", headers=JSON)
+    assert told.json()["manifest"]["tokens"]["total"]
