@@ -43,7 +43,7 @@ export function showError(message, retryAfter, buttons = []) {
     card.append(make("p", { className: "buttons" }, ...row));
   }
   card.append(
-    make("button", { type: "button", className: "quiet close", "data-action": "dismiss" }, "Dismiss"),
+    make("button", { type: "button", className: "quiet close", "data-action": "dismiss", "aria-label": "Dismiss" }, "×"),
   );
   find("#alerts").replaceChildren(card);
   return card;

@@ -34,14 +34,8 @@ async def picture(screen: Screen, name: str) -> None:
     await screen.page.set_viewport_size({"width": 1280, "height": 860})
 
 
-async def take(browser: Browser, product: RunningServer, model: RunningUpstream) -> None:
-    """All states, in the order in which a conversation comes to them."""
-    context = await browser.new_context(
-        base_url=product.base_url,
-        viewport={"width": 1280, "height": 860},
-        storage_state=await sign_in(product, browser),
-    )
-    screen = Screen(await context.new_page())
+async def of_replies(screen: Screen, model: RunningUpstream) -> None:
+    """From the empty page to an error."""
     page = screen.page
     await page.goto("/?new")
     await picture(screen, "empty")
@@ -67,6 +61,11 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     await page.get_by_role("button", name="More about this message").last.click()
     await picture(screen, "message-menu")
     await page.keyboard.press("Escape")
+
+
+async def of_compression(screen: Screen, model: RunningUpstream) -> None:
+    """From a long conversation to its summary and what stands around it."""
+    page = screen.page
     model.reset()
     await page.goto("/?new")
     await fill(screen, 3)
@@ -89,6 +88,18 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     for name, path in (("search", "/search/?q=project"), ("person", "/settings/")):
         await page.goto(path)
         await picture(screen, name)
+
+
+async def take(browser: Browser, product: RunningServer, model: RunningUpstream) -> None:
+    """All states, in the order in which a conversation comes to them."""
+    context = await browser.new_context(
+        base_url=product.base_url,
+        viewport={"width": 1280, "height": 860},
+        storage_state=await sign_in(product, browser),
+    )
+    screen = Screen(await context.new_page())
+    await of_replies(screen, model)
+    await of_compression(screen, model)
     await context.close()
 
 

@@ -71,8 +71,11 @@ async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.button("Conversation settings").click()
     await page.get_by_label("Compression", exact=True).select_option("true")
-    await page.get_by_label(re.compile("Compress at this share")).fill("0.6")
+    await page.get_by_label("Compress at this share of the window").fill("0.6")
     await page.get_by_label("Turns kept word for word").fill("5")
+    await page.set_viewport_size({"width": 390, "height": 844})
+    sideways = "dialog => dialog.scrollWidth - dialog.clientWidth"
+    assert await page.locator("#settings").evaluate(sideways) == 0
     await screen.button("Save model and compression").click()
     await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
     await expect(page.get_by_role("meter", name="Context used")).to_have_attribute(
