@@ -21,6 +21,10 @@ logger = logging.getLogger(__name__)
 
 # A viewer that is this far behind gets one ``state`` instead.
 BACKLOG = 200
+# Seconds. A call of the layer takes less than a millisecond; one that takes so long is given up,
+# since a reply waits for it, and for a while the layer is left alone.
+LAYER_PATIENCE = 1.0
+LAYER_REST = 2.0
 
 
 class Layer(Protocol):
@@ -97,6 +101,8 @@ class Bus:
         self._receiver: asyncio.Task[None] | None = None
         self._joined: set[int] = set()
         self._settling = asyncio.Lock()
+        self._rests_until = 0.0
+        self._settling_later: set[asyncio.Task[None]] = set()
 
     def watched(self, conversation_id: int) -> bool:
         """Whether anybody may be looking; always so when there are other processes."""
@@ -133,6 +139,9 @@ class Bus:
 
     async def _send(self, conversation_id: int, published: Published | None) -> None:
         assert self._layer is not None
+        now = asyncio.get_running_loop().time
+        if now() < self._rests_until:
+            return
         message = {
             "type": "conversation.event",
             "process": self._process,
@@ -140,9 +149,11 @@ class Bus:
             "event": asdict(published) if published else None,
         }
         try:
-            await self._layer.group_send(_group(conversation_id), message)
+            async with asyncio.timeout(LAYER_PATIENCE):
+                await self._layer.group_send(_group(conversation_id), message)
         except Exception:
             # Viewers elsewhere look at the database by themselves; the reply must go on.
+            self._rests_until = now() + LAYER_REST
             logger.warning("The channel layer did not take an event.", exc_info=True)
 
     @asynccontextmanager
@@ -170,14 +181,22 @@ class Bus:
         async with self._settling:
             wanted, joined = conversation_id in self._viewers, conversation_id in self._joined
             try:
-                if wanted and not joined:
-                    await self._join(self._layer, conversation_id)
-                elif joined and not wanted:
-                    self._joined.discard(conversation_id)
-                    await self._layer.group_discard(_group(conversation_id), self._channel)
+                async with asyncio.timeout(LAYER_PATIENCE):
+                    if wanted and not joined:
+                        await self._join(self._layer, conversation_id)
+                    elif joined and not wanted:
+                        self._joined.discard(conversation_id)
+                        await self._layer.group_discard(_group(conversation_id), self._channel)
             except Exception:
-                # Viewers look at the database by themselves.
+                # Viewers look at the database by themselves meanwhile.
                 logger.warning("The channel layer did not answer.", exc_info=True)
+                later = asyncio.create_task(self._settle_later(conversation_id))
+                self._settling_later.add(later)
+                later.add_done_callback(self._settling_later.discard)
+
+    async def _settle_later(self, conversation_id: int) -> None:
+        await asyncio.sleep(LAYER_REST)
+        await self._settle(conversation_id)
 
     async def _join(self, layer: Layer, conversation_id: int) -> None:
         if self._receiver is None:
@@ -206,7 +225,8 @@ class Bus:
         if self._layer is None:
             return True
         try:
-            await self._layer.group_send("readiness", {"type": "readiness"})
+            async with asyncio.timeout(LAYER_PATIENCE):
+                await self._layer.group_send("readiness", {"type": "readiness"})
         except Exception:
             logger.warning("The channel layer does not answer.", exc_info=True)
             return False
@@ -214,9 +234,10 @@ class Bus:
 
     async def aclose(self) -> None:
         """Stop receiving."""
-        if self._receiver is not None:
-            self._receiver.cancel()
-            await asyncio.gather(self._receiver, return_exceptions=True)
+        tasks = [*self._settling_later, *([self._receiver] if self._receiver else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _received(event: dict[str, Any] | None) -> Published | None:

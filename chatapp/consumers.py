@@ -53,6 +53,10 @@ _LARGEST = 2**63 - 1
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """One viewer of one conversation."""
 
+    # Events come by the bus. With a layer of its own each socket would subscribe with Redis, and
+    # none could be opened while Redis is away.
+    channel_layer_alias = "none"
+
     _follower: asyncio.Task[None] | None = None
     _user_id: int = 0
     _counted = False

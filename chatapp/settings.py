@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 from csp.constants import NONE, SELF
@@ -81,10 +82,21 @@ DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = environment.text("REDIS_URL")
+# A Redis whose host vanished is noticed in half a minute: else a process that only listens would
+# be deaf for hours.
+REDIS_CONNECTION = {
+    "socket_connect_timeout": 2,
+    "socket_keepalive": True,
+    "socket_keepalive_options": {
+        getattr(socket, name): seconds
+        for name, seconds in {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}.items()
+        if hasattr(socket, name)
+    },
+}
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL]},
+        "CONFIG": {"hosts": [{"address": REDIS_URL, **REDIS_CONNECTION}]},
     }
     if REDIS_URL
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"}

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from django.apps import AppConfig
 
-LEASE = timedelta(seconds=2)
+LEASE = timedelta(seconds=float(os.environ.get("TESTS_LEASE", "3")))
 RENEWAL = 0.5
 SWEEP = 0.5
 PING_INTERVAL = 1

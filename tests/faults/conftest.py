@@ -28,16 +28,18 @@ def world(
 @pytest.fixture(scope="session")
 def wide_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """PostgreSQL and Redis, for faults that only many processes know."""
-    yield from _made(tmp_path_factory.mktemp("wide"), on_postgres=True)
+    # Here nobody dies, and a second without database or bus is not to cost a turn its lease.
+    yield from _made(tmp_path_factory.mktemp("wide"), on_postgres=True, lease=15.0)
 
 
-def _made(folder: Path, *, on_postgres: bool) -> Iterator[World]:
+def _made(folder: Path, *, on_postgres: bool, lease: float = 3.0) -> Iterator[World]:
     with ExitStack() as stack:
         database, bus = f"sqlite:///{folder / 'server.sqlite3'}", ""
         if on_postgres:
             database = stack.enter_context(own_database(stack.enter_context(postgres())))
             bus = stack.enter_context(redis())
         world = World(folder, database=database, redis=bus, upstream_port=free_port())
+        world.lease = lease
         stack.callback(world.close)
         yield world
 

@@ -32,14 +32,14 @@ TURN_POINTS = [
     "progress.checkpoint:after",
     pytest.param("progress.finish:before", marks=soak),
     "progress.finish:commit",
-    "progress.finish:after",
+    pytest.param("progress.finish:after", marks=soak),
 ]
 COMPRESSION_POINTS = [
     pytest.param("leases.claim:before", marks=soak),
     "leases.claim:after",
     pytest.param("drafts.apply:before", marks=soak),
     "drafts.apply:commit",
-    "drafts.apply:after",
+    pytest.param("drafts.apply:after", marks=soak),
 ]
 
 

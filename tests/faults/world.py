@@ -41,6 +41,8 @@ class World:
 
     def __init__(self, folder: Path, *, database: str, redis: str, upstream_port: int) -> None:
         self.folder = folder
+        #: Seconds of a turn's lease, in processes that start from now on.
+        self.lease = 3.0
         self.redis = redis
         self.database = Database(database)
         self.upstream_port = upstream_port
@@ -60,6 +62,7 @@ class World:
                 "REDIS_URL": self.redis,
                 "OPENAI_BASE_URL": f"http://127.0.0.1:{self.upstream_port}/v1",
                 "CHAT_MODEL": "fake-model",
+                "TESTS_LEASE": str(self.lease),
                 "CONTEXT_WINDOW": str(WINDOW),
                 **env,
             },
