@@ -1,6 +1,6 @@
 // The feed: each article in the order of its seq, the divider in its place.
 
-import { all, feed, find, make } from "./page.js";
+import { all, feed, find, main, make } from "./page.js";
 
 const MOST_ARTICLES = 400;
 
@@ -105,6 +105,25 @@ export function trim() {
   htmx.process(button);
 }
 
+/** The same at the other end, while older messages are read: the newest leave, and can be had. */
+function trimNewest() {
+  const articles = all("article[data-seq]", feed);
+  if (articles.length <= MOST_ARTICLES || find("[aria-busy], .pending", feed)) return;
+  articles.slice(MOST_ARTICLES).forEach((one) => one.remove());
+  find("#newer")?.remove();
+  const button = make(
+    "button",
+    {
+      type: "button", className: "quiet", "hx-get": `?after=${articles[MOST_ARTICLES - 1].dataset.seq}`,
+      "hx-target": "#newer", "hx-swap": "outerHTML", "hx-trigger": "click",
+    },
+    "Newer messages",
+  );
+  const newer = make("p", { id: "newer", className: "newer" }, button, make("a", { href: main.dataset.urlPage }, "To the end"));
+  feed.append(newer);
+  htmx.process(newer);
+}
+
 /** Go to the message of a source number; older ones are loaded until it is there. */
 export async function goTo(id) {
   for (let pages = 0; pages < 40 && !document.getElementById(id); pages += 1) {
@@ -131,4 +150,11 @@ export function start() {
     },
   });
   enhance(document);
+  let loads = "";
+  document.body.addEventListener("htmx:beforeSwap", (event) => (loads = event.target.id));
+  document.body.addEventListener("htmx:afterSettle", () => {
+    if (loads === "older") trimNewest();
+    else if (loads === "newer") trim();
+    loads = "";
+  });
 }

@@ -204,6 +204,31 @@ async def test_older_messages_come_when_asked_for_and_stay_in_order(
     assert [text.strip() for text in shown] == texts
 
 
+async def test_at_most_400_messages_are_in_the_page_in_both_directions(
+    screen: Screen, product: RunningServer, tmp_path: Path
+) -> None:
+    roles = ("user", "assistant")
+    file = tmp_path / "messages.json"
+    messages = [{"role": roles[n % 2], "content": f"Message {n + 1}."} for n in range(500)]
+    file.write_text(json.dumps(messages))
+    path = re.search(
+        r"/c/[0-9a-f-]{36}/", manage(product, "import_messages", str(file), "--owner", "owner")
+    )
+    assert path
+    await screen.page.goto(path.group())
+    scroller = screen.page.locator("#scroller")
+    for count in (30, 80, 130, 180, 230, 280, 330, 380, 400):
+        await expect(screen.articles).to_have_count(count)
+        await scroller.evaluate("scroller => scroller.scrollTo(0, 0)")
+    await expect(screen.articles.first).to_contain_text("Message 21.")
+    await expect(screen.articles).to_have_count(400)
+    for last in (470, 500):
+        await screen.button("Newer messages").click()
+        await expect(screen.articles.last).to_contain_text(f"Message {last}.")
+        await expect(screen.articles).to_have_count(400)
+    await expect(screen.button("Newer messages")).to_have_count(0)
+
+
 async def test_without_javascript_a_message_can_be_sent_and_read(
     product: RunningServer, browser: Browser
 ) -> None:
@@ -217,6 +242,8 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
     await screen.box.fill("A plain form.")
     await screen.button("Send").click()
     await expect(screen.articles.first).to_contain_text("A plain form.")
+    while "You said: A plain form." not in await screen.feed.inner_text():
+        await screen.page.reload()
     await context.close()
 
 
