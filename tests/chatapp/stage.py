@@ -75,6 +75,11 @@ class Stage:
     #: What a viewer of ``code`` was told so far.
     _came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
+    async def rest(self) -> None:
+        """Wait until nothing is done any more that follows a turn."""
+        while self.runner._jobs:
+            await asyncio.wait(set(self.runner._jobs))
+
     def acceptance(self, text: str, **more: Any) -> Any:
         """The unit of work that stores a message."""
         return sending.aaccept(

@@ -209,7 +209,9 @@ async def test_i24_bytes_that_are_no_frames_close_the_socket(shared: RunningServ
         for piece in garbage:
             connection = await socket_of(shared, client.code, cookies_of(client))
             connection.transport.write(piece)
-            connection.transport.write_eof()
+            with suppress(OSError):
+                # The server may have gone already, which is what is wanted.
+                connection.transport.write_eof()
             await asyncio.wait_for(connection.wait_closed(), 10)
             connection.transport.abort()
         await other.send("still there?")

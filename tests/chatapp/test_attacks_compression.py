@@ -41,7 +41,7 @@ KEY = "key-of-the-tests"
 
 async def compact(stage: Stage) -> Outcome:
     """As ``/compact`` does, once no summary is being prepared in the background."""
-    await services.settled(await stored(lambda: row_of(stage.code).pk))
+    await stage.rest()
     profile = await stage.machinery.catalogue.profile("fake-model")
     basis = await stage.basis()
     sizes = context.sizes(
