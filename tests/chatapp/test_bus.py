@@ -247,7 +247,7 @@ async def test_who_comes_while_the_last_one_leaves_is_in_the_group() -> None:
         await bus.aclose()
 
 
-async def test_an_event_that_is_not_understood_does_not_deafen_the_process(
+async def test_w11_an_event_that_is_not_understood_does_not_deafen_the_process(
     buses: tuple[Bus, Bus], layer: Any
 ) -> None:
     """Another release may run beside this one for a while.

