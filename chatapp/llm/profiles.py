@@ -12,8 +12,6 @@ from chatapp.llm.client import ModelInfo
 
 DEFAULT_WINDOW = 8192
 # Tokens: what small local servers start with when nothing is said.
-DEFAULT_MAX_OUTPUT = 4096
-# Tokens kept free for a reply of a model whose limit is not known.
 SMALLEST_WINDOW = 256
 # Tokens; less is a mistake of whoever said it, since no instructions would fit.
 
@@ -41,11 +39,6 @@ class ProfileFigures:
     sources: Mapping[str, str] = field(default_factory=dict)
     #: Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``,
     #: ``operator's table`` or ``default``.
-
-    @property
-    def reserve(self) -> int:
-        """Tokens kept free for the reply: the longest reply, at most a quarter of the window."""
-        return min(self.max_output_tokens or DEFAULT_MAX_OUTPUT, self.window // 4)
 
 
 def resolve_profile(
@@ -119,27 +112,6 @@ def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
             output_price=_base(getattr(listed, "output_mtok", None)),
         )
     return None
-
-
-def cost_of(
-    figures: ProfileFigures, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0
-) -> Decimal | None:
-    """US dollars of one call; None when its prices are not known.
-
-    ``cached_tokens`` are part of ``prompt_tokens`` and cost the full price when no other is known.
-    """
-    if figures.input_price is None or figures.output_price is None:
-        return None
-    cached = min(cached_tokens, prompt_tokens)
-    cached_price = (
-        figures.input_price if figures.cached_input_price is None else figures.cached_input_price
-    )
-    dollars = (
-        figures.input_price * (prompt_tokens - cached)
-        + cached_price * cached
-        + figures.output_price * completion_tokens
-    )
-    return dollars / 1_000_000
 
 
 def _base(price: object) -> Decimal | None:

@@ -9,8 +9,6 @@ import pytest
 from chatapp.llm.client import ModelInfo
 from chatapp.llm.profiles import (
     PriceFigures,
-    ProfileFigures,
-    cost_of,
     price_figures,
     resolve_profile,
 )
@@ -53,16 +51,6 @@ def test_the_most_certain_word_counts(given: dict[str, object], window: int, sou
     assert (figures.window, figures.sources["window"]) == (window, source)
 
 
-@pytest.mark.parametrize(
-    ("window", "max_output", "reserve"),
-    [(8192, None, 2048), (128_000, None, 4096), (128_000, 64_000, 32_000), (4096, 500, 500)],
-)
-def test_the_reserve_is_at_most_a_quarter_of_the_window(
-    window: int, max_output: int | None, reserve: int
-) -> None:
-    assert ProfileFigures(window=window, max_output_tokens=max_output).reserve == reserve
-
-
 def test_price_data_know_a_well_known_model() -> None:
     figures = price_figures("gpt-4o-mini")
     assert figures is not None
@@ -90,15 +78,3 @@ def test_the_providers_own_address_has_the_price() -> None:
 
 def test_an_unknown_model_has_no_figures() -> None:
     assert price_figures("nobody/knows-this:1b") is None
-
-
-def test_what_a_call_costs() -> None:
-    figures = ProfileFigures(
-        window=8192,
-        input_price=Decimal(2),
-        cached_input_price=Decimal("0.5"),
-        output_price=Decimal(8),
-    )
-    assert cost_of(figures, 1000, 500) == Decimal("0.006")
-    assert cost_of(figures, 1000, 500, cached_tokens=600) == Decimal("0.0051")
-    assert cost_of(ProfileFigures(window=8192), 1000, 500) is None
