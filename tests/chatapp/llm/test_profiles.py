@@ -21,7 +21,6 @@ def test_it_works() -> None:
     figures = resolve_profile("m", SERVER, prices=PRICES)
     assert figures.window == 32_000
     assert figures.max_output_tokens == 2000
-    assert figures.reserve == 2000
     assert figures.input_price == Decimal(2)
     assert figures.sources == {
         "window": "server: max_model_len",
