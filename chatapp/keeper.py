@@ -44,7 +44,6 @@ class Keeper:
         self._stop = stop
         self._send_stranded = send_stranded
         self._count = count
-        self._looked_for_stranded = False
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
@@ -82,12 +81,10 @@ class Keeper:
                 stream.cancel()
 
     async def _sweep(self) -> None:
-        swept = await progress.asweep(self._count)
-        for ended in swept:
+        for ended in await progress.asweep(self._count):
             await self._announcer.ended(ended)
-        if swept or not self._looked_for_stranded:
-            await self._send_stranded()
-            self._looked_for_stranded = True
+        # Whatever kept the end of a turn from being followed by what waits: it waits no longer.
+        await self._send_stranded()
         await asyncio.sleep(SWEEP_INTERVAL)
 
 

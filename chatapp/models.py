@@ -84,6 +84,9 @@ class Conversation(CompressibleConversation):
         indexes = [
             models.Index(fields=["owner", "-updated_at"], name="conversation_owner_recent"),
             models.Index(
+                fields=["id"], name="conversation_queued", condition=Q(send_when_done=True)
+            ),
+            models.Index(
                 fields=["compression_lease_expires_at"],
                 name="conversation_lease",
                 condition=~Q(compression_token=""),
