@@ -11,6 +11,7 @@ from django.test import AsyncClient
 from chatapp import wiring
 from chatapp.conversations import access
 from chatapp.models import Conversation
+from compression import runs
 from tests.fake_scripts import Finish, Script, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, new_conversation, send, settle
@@ -55,6 +56,13 @@ async def test_too_short_to_compress(
         assert answer.json()["error"]["code"] == "nothing_to_undo"
 
 
+async def settled(conversation: Conversation) -> None:
+    """Wait until no run of this process compresses the conversation."""
+    async with asyncio.timeout(20):
+        while runs.living(conversation.pk) is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
 async def test_c02_one_run_and_the_others_are_told(
     client: AsyncClient, long: str, upstream: FakeUpstream
 ) -> None:
@@ -80,12 +88,10 @@ async def test_c02_one_run_and_the_others_are_told(
     assert page["compression"]["running"] is True
     cancelled = await client.post(f"/c/{long}/compact/cancel/", headers=JSON)
     assert cancelled.json() == {"state": "cancelled"}
-    async with asyncio.timeout(20):
-        # The run is ending; once it has ended there is nothing to cancel.
-        while (await client.post(f"/c/{long}/compact/cancel/", headers=JSON)).json() != {
-            "state": "idle"
-        }:
-            await asyncio.sleep(0.01)
+    # The run is ending; once it has ended there is nothing to cancel.
+    await settled(await Conversation.objects.aget(code=long))
+    idle = await client.post(f"/c/{long}/compact/cancel/", headers=JSON)
+    assert idle.json() == {"state": "idle"}
     gate.set()
     await settle()
     assert (await Conversation.objects.aget(code=long)).compression_version == 0
