@@ -76,7 +76,8 @@ class Keeper:
             return
         for turn in await progress.arenew(self._holder, held):
             stream = self._streams.get(turn)
-            if stream is not None:
+            # A turn that has just ended has no lease to renew, and what follows it is still to do.
+            if stream is not None and not stream.finishing:
                 stream.lost = True
                 stream.cancel()
 

@@ -31,7 +31,8 @@ class LiveStream:
     #: What has been published, which is what a viewer that comes now is shown.
     reasoning: str = ""
     stop_requested: bool = False
-    shutting_down: bool = False
+    finishing: bool = False
+    #: The last write is under way: whether the lease still holds is decided there.
     lost: bool = False
     #: Another process ended this turn: nothing more may be written.
     manifest: dict[str, Any] = field(default_factory=dict)

@@ -12,8 +12,12 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chatapp.conversations import sending
+from chatapp.keeper import Keeper
 from chatapp.models import Conversation, Message, Turn
+from chatapp.pacing import Pace
 from chatapp.runner import Runner
+from chatapp.streams import LiveStream
+from chatapp.turns import Job
 from tests.chatapp.stage import PATIENCE, Stage, reply_of, staged, stored, turn_of, until
 from tests.chatapp.talking import expire, row_of
 from tests.fake_scripts import (
@@ -439,3 +443,38 @@ async def test_the_log_says_nothing_of_a_usual_turn(
     with caplog.at_level(logging.WARNING):
         await stage.say()
     assert caplog.records == []
+
+
+async def test_a_renewal_during_the_last_write_takes_nothing_away(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An ended turn has no lease; what waits behind it is sent all the same.
+
+    Breaks when: ``_renew`` counts a turn as lost whose last write is under way.
+    """
+    accepted = await stage.send("Hello")
+    await stage.ended(accepted)
+    job = Job(
+        conversation_id=accepted.conversation_id,
+        owner_id=accepted.owner_id,
+        turn=accepted.turn,
+        reply_seq=accepted.reply_seq,
+        reply_id=accepted.reply_id,
+        model=accepted.model,
+    )
+    stream = LiveStream(job=job, event_no=accepted.event_no, pace=Pace())
+    keeper = Keeper(
+        holder=stage.runner.holder,
+        streams={accepted.turn: stream},
+        announcer=stage.announcer,
+        stop=stage.runner.stop,
+        send_stranded=stage.runner.send_stranded,
+        count=len,
+    )
+    monkeypatch.setattr("chatapp.keeper.RENEWAL_INTERVAL", 0.0)
+    stream.finishing = True
+    await keeper._renew()
+    assert not stream.lost
+    stream.finishing = False
+    await keeper._renew()
+    assert stream.lost
