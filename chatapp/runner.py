@@ -163,6 +163,7 @@ class Runner:
         """End every turn as interrupted with its text stored, then stop."""
         self._ending = True
         for stream in self._streams.values():
+            stream.shutting_down = True
             # Whoever was to tell of the beginning may be cancelled before its first step.
             stream.announced.set()
             stream.cancel()
@@ -320,8 +321,7 @@ class Runner:
 
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
         """The turn's last write; tried again while the database is away. Never raises."""
-        job = stream.job
-        stream.finishing = True
+        job, stream.finishing = stream.job, True
         # The end of a turn is told after its beginning, also when nothing was ever asked.
         stream.asked.set()
         await stream.announced.wait()

@@ -31,6 +31,7 @@ class LiveStream:
     #: What has been published, which is what a viewer that comes now is shown.
     reasoning: str = ""
     stop_requested: bool = False
+    shutting_down: bool = False
     finishing: bool = False
     #: The last write is under way: whether the lease still holds is decided there.
     lost: bool = False
