@@ -131,6 +131,8 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         for connection in tuple(self._open):
             connection.transport.abort()
         self._idle.clear()
+        # An aborted transport closes its socket in the loop's next round, which may be the last.
+        await asyncio.sleep(0)
 
     def _kept(self, key: Key) -> Connection | None:
         """A connection that waits for a request; old ones are closed on the way."""
