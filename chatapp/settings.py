@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 from pathlib import Path
 
@@ -82,6 +83,9 @@ DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = environment.text("REDIS_URL")
+# Two deployments may share a Redis, whose channels know no databases: neither hears the other's
+# conversations, nor counts its sign-ins.
+REDIS_PREFIX = "palimpsest-" + hashlib.sha256(f"redis {SECRET_KEY}".encode()).hexdigest()[:16]
 # A Redis whose host vanished is noticed in half a minute: else a process that only listens would
 # be deaf for hours.
 REDIS_CONNECTION = {
@@ -96,7 +100,10 @@ REDIS_CONNECTION = {
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [{"address": REDIS_URL, **REDIS_CONNECTION}]},
+        "CONFIG": {
+            "hosts": [{"address": REDIS_URL, **REDIS_CONNECTION}],
+            "prefix": REDIS_PREFIX,
+        },
     }
     if REDIS_URL
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
@@ -107,6 +114,7 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
+        "KEY_PREFIX": REDIS_PREFIX,
     }
     if REDIS_URL
     else {

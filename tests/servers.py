@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -133,7 +134,8 @@ def server_environment(folder: Path, port: int, **env: str) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "tests.server_settings",
         "TESTS_STATIC_ROOT": static_root(),
-        "SECRET_KEY": "only-for-tests-" + "y" * 50,
+        # A deployment's own, as its folder is: the bus of another one is not heard.
+        "SECRET_KEY": "only-for-tests-" + hashlib.sha256(bytes(folder)).hexdigest(),
         "ALLOWED_HOSTS": "127.0.0.1,localhost",
         "ALLOWED_ORIGINS": f"http://127.0.0.1:{port}",
         "DATABASE_URL": f"sqlite:///{folder / 'server.sqlite3'}",

@@ -5,7 +5,10 @@ import os
 import shutil
 import tempfile
 
-os.environ.setdefault("SECRET_KEY", "only-for-tests-" + "x" * 50)
+# One a worker: they may share a Redis, where deployments are kept apart by their keys.
+os.environ["SECRET_KEY"] = (
+    f"only-for-tests-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}-" + "x" * 50
+)
 os.environ.setdefault("ALLOWED_HOSTS", "localhost,127.0.0.1,testserver")
 os.environ.setdefault("ALLOWED_ORIGINS", "http://localhost:8000,http://testserver")
 # A developer's own model, log and limits are not the tests'.

@@ -35,7 +35,7 @@ async def layer(settings: Any) -> AsyncIterator[Any]:
         return
     from channels_redis.pubsub import RedisPubSubChannelLayer
 
-    made = RedisPubSubChannelLayer(hosts=[settings.REDIS_URL])
+    made = RedisPubSubChannelLayer(hosts=[settings.REDIS_URL], prefix=settings.REDIS_PREFIX)
     yield made
     await made.flush()
 

@@ -149,3 +149,21 @@ def test_a_deployment_without_its_own_values_refuses_to_start(tmp_path: Path, na
     done = manage(tmp_path, "check", **{name: ""})
     assert done.returncode == 1
     assert f"{name} is not set" in done.stderr
+
+
+@pytest.mark.parametrize("setting", ["CHANNEL_LAYERS", "CACHES"])
+def test_deployments_on_one_redis_do_not_meet(tmp_path: Path, setting: str) -> None:
+    """What one deployment publishes or counts is told apart from another's, not by the database
+    number: Redis's channels have none.
+
+    Breaks when: the prefix is left out, or the same for every deployment.
+    """
+    told = {
+        line
+        for key in (KEY, KEY[::-1])
+        for line in manage(
+            tmp_path, "diffsettings", SECRET_KEY=key, REDIS_URL="redis://localhost:6379/0"
+        ).stdout.splitlines()
+        if line.startswith(f"{setting} = ")
+    }
+    assert len(told) == 2
