@@ -213,7 +213,6 @@ LOGGING = {
         "chatapp": {"level": "INFO"},
         "compression": {"level": "INFO"},
         # Their debug and info lines hold addresses and request options.
-        "openai": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
     },

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import cache, partial
-from importlib import import_module
 
 from channels.layers import get_channel_layer
 from django.conf import settings
@@ -17,6 +15,7 @@ from chatapp.conversations.profiles import alearn
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.client import LLMClient
 from chatapp.llm.demo import DemoClient
+from chatapp.llm.openai_client import OpenAIClient
 from chatapp.llm.profiles import price_figures
 from chatapp.machinery import Machinery
 from chatapp.pacing import Pace
@@ -34,9 +33,6 @@ def demo() -> bool:
 def _client() -> LLMClient:
     if demo():
         return DemoClient(counter=default_counter())
-    # The SDK takes a second and 30 MB to import: not before the pages can be served.
-    from chatapp.llm.openai_client import OpenAIClient
-
     return OpenAIClient(
         base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
         api_key=settings.OPENAI_API_KEY,
@@ -101,9 +97,6 @@ def started() -> bool:
 
 async def start() -> None:
     """Begin to sweep what crashed processes left, and ask which models there are."""
-    if not demo():
-        # In a thread: what is served already is not to wait for it.
-        await asyncio.to_thread(import_module, "chatapp.llm.openai_client")
     runner().keep()
     runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")
 
