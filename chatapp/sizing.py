@@ -11,6 +11,7 @@ from chatapp.counting import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
 from compression import store
+from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
 
 
@@ -29,7 +30,10 @@ async def profile_of(model: str) -> Profile:
     """The model's profile; when the server is silent, of a name that is still to be found.
 
     The turn itself says what is wrong with the server: a message is stored before it is asked.
+    Afterwards the ruler is loaded, so that counting a little in the event loop delays nobody.
     """
+    if not default_counter().loaded:
+        await asyncio.to_thread(default_counter().load)
     catalogue = wiring.machinery().catalogue
     try:
         return await catalogue.profile(model)

@@ -17,10 +17,12 @@ import threading
 from importlib import resources
 from math import ceil
 from pathlib import Path
-
-import tiktoken
+from typing import TYPE_CHECKING
 
 from compression.ports import TokenCounter
+
+if TYPE_CHECKING:
+    import tiktoken
 
 logger = logging.getLogger(__name__)
 
@@ -91,14 +93,45 @@ class CharacterCounter:
         return ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
 
 
+class DefaultCounter:
+    """The ruler from the cache or the packed table, else the estimate.
+
+    It is loaded when it is first asked, which takes a quarter of a second and 40 MB: an event loop
+    that is about to ask has :meth:`load` called in a thread before.
+    """
+
+    def __init__(self) -> None:
+        self._ruler: TokenCounter | None = None
+
+    @property
+    def loaded(self) -> bool:
+        """Whether an answer takes no longer than the text needs."""
+        return self._ruler is not None
+
+    def load(self) -> TokenCounter:
+        """The ruler itself."""
+        if self._ruler is None:
+            try:
+                self._ruler = TiktokenCounter()
+            except (OSError, ValueError, lzma.LZMAError) as error:
+                logger.warning("The token table could not be read; counts are estimates: %s", error)
+                self._ruler = CharacterCounter()
+        return self._ruler
+
+    @property
+    def estimated(self) -> bool:
+        """Whether there was no table to be read."""
+        return self.load().estimated
+
+    def count(self, text: str) -> int:
+        """Ruler tokens of a text; 0 for the empty one."""
+        return self.load().count(text)
+
+
 @functools.cache
-def default_counter() -> TokenCounter:
-    """The ruler from the cache or the packed table, else the estimate. Made once a process."""
-    try:
-        return TiktokenCounter()
-    except (OSError, ValueError, lzma.LZMAError) as error:
-        logger.warning("The token table could not be read; counts are estimates: %s", error)
-        return CharacterCounter()
+def default_counter() -> DefaultCounter:
+    """The ruler of this process. Made once."""
+    return DefaultCounter()
 
 
 def calibrate(old: float, reported: int, counted: int) -> float:
@@ -140,6 +173,9 @@ def _encoding() -> tiktoken.Encoding:
 
 @functools.cache
 def _load_encoding() -> tiktoken.Encoding:
+    # Not needed before the ruler is.
+    import tiktoken
+
     ranks = {}
     for line in _ranks().splitlines():
         token, rank = line.split()

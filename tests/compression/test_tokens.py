@@ -15,6 +15,7 @@ from compression.tokens import (
     CACHE_NAME,
     FIRST_CALIBRATION,
     CharacterCounter,
+    DefaultCounter,
     TiktokenCounter,
     calibrate,
     default_counter,
@@ -111,6 +112,14 @@ def test_any_text_counts_at_most_its_bytes(text: str) -> None:
 def test_default_counter_is_made_once() -> None:
     assert default_counter() is default_counter()
     assert CharacterCounter().estimated
+
+
+def test_the_ruler_is_loaded_by_the_first_count() -> None:
+    """Breaks when: it is loaded as soon as it is made, 40 MB for whoever counts nothing."""
+    counter = DefaultCounter()
+    assert not counter.loaded
+    assert counter.count("hello world") == 2
+    assert counter.loaded
 
 
 def test_calibration_settles_on_what_is_reported() -> None:
