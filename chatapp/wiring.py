@@ -16,7 +16,7 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.client import LLMClient
 from chatapp.llm.demo import DemoClient
 from chatapp.llm.openai_client import OpenAIClient
-from chatapp.llm.profiles import price_figures
+from chatapp.llm.prices import prices_of
 from chatapp.machinery import Machinery
 from chatapp.pacing import Pace
 from chatapp.rendering import fragments
@@ -57,7 +57,7 @@ def machinery() -> Machinery:
             client,
             chat_model="" if demo() else settings.CHAT_MODEL,
             window=None if demo() else settings.CONTEXT_WINDOW,
-            prices=None if demo() else partial(price_figures, base_url=settings.OPENAI_BASE_URL),
+            prices=None if demo() else partial(prices_of, base_url=settings.OPENAI_BASE_URL),
         ),
         counter=default_counter(),
         transcript=StoredTranscript(),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
 
 from chatapp.llm.client import ModelInfo
 
@@ -82,39 +80,3 @@ def resolve_profile(
         output_price=known.output_price,
         sources=sources,
     )
-
-
-@lru_cache(maxsize=1024)
-def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
-    """What genai-prices, offline, knows of a model; None when it does not know it.
-
-    Prices hold only for the provider's own address: a model of the same name behind another
-    ``base_url`` costs whatever its owner asks, so only its window is taken. The first call
-    takes about a second: call it in a thread.
-    """
-    # Imported here since its tables take a second to build, and not every process asks.
-    from genai_prices import data_snapshot
-
-    snapshot = data_snapshot.get_snapshot()
-    addresses: tuple[str | None, ...] = (base_url, None) if base_url else (None,)
-    for address in addresses:
-        try:
-            _, model = snapshot.find_provider_model(name, None, None, address)
-        except LookupError:
-            continue
-        if base_url and address is None:
-            return PriceFigures(window=model.context_window)
-        listed = model.get_prices(datetime.now(UTC))
-        return PriceFigures(
-            window=model.context_window,
-            input_price=_base(getattr(listed, "input_mtok", None)),
-            cached_input_price=_base(getattr(listed, "cache_read_mtok", None)),
-            output_price=_base(getattr(listed, "output_mtok", None)),
-        )
-    return None
-
-
-def _base(price: object) -> Decimal | None:
-    """A price, or the first step of a price in steps (which begin at 128,000 tokens and more)."""
-    price = getattr(price, "base", price)
-    return price if isinstance(price, Decimal) else None

@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 
 from chatapp.llm.client import ModelInfo
+from chatapp.llm.prices import price_figures, prices_of
 from chatapp.llm.profiles import (
     PriceFigures,
-    price_figures,
     resolve_profile,
 )
 
@@ -77,3 +77,9 @@ def test_the_providers_own_address_has_the_price() -> None:
 
 def test_an_unknown_model_has_no_figures() -> None:
     assert price_figures("nobody/knows-this:1b") is None
+
+
+@pytest.mark.parametrize("name", ["gpt-4o-mini", "claude-sonnet-4-5", "nobody/knows-this:1b"])
+def test_a_process_of_its_own_says_the_same(name: str) -> None:
+    """Breaks when: a price or a window is lost on the way, or no price at all is one."""
+    assert prices_of(name, "") == price_figures(name, "")
