@@ -47,10 +47,10 @@ def _looked_up(name: str, base_url: str) -> PriceFigures | None:
     found = json.loads(answer.stdout)
     if found is None:
         return None
-    prices = {
-        field: Decimal(value) if isinstance(value, str) else value for field, value in found.items()
-    }
-    return PriceFigures(**prices)
+    window = found.pop("window")
+    # Decimals travel as text.
+    prices = {field: Decimal(price) for field, price in found.items() if price is not None}
+    return PriceFigures(window=window, **prices)
 
 
 def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
