@@ -76,6 +76,8 @@ class TurnView(View):
     finish_reason: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
     #: prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when unknown.
+    ruler_tokens: int = 0
+    #: What it wrote by the chat's own ruler, where the model server does not say.
 
     @property
     def open(self) -> bool:

@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max, Min, Q, QuerySet, Sum
+from django.db.models import F, Max, Min, Q, QuerySet, Sum
 from django.utils.crypto import salted_hmac
 
 from chatapp.context import Basis, StoredMessage
 from chatapp.conversations.access import owned
 from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.windows import FIRST_MESSAGES, window, with_turns
+from chatapp.counting import MESSAGE_OVERHEAD
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, MessageRole, Turn, TurnStatus
 from chatapp.screen import (
@@ -80,6 +81,10 @@ def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
         turns.select_related("user_message").annotate(
             first_reply=Min("messages__seq", filter=Q(messages__role=MessageRole.ASSISTANT)),
             last_reply=Max("messages__seq", filter=Q(messages__role=MessageRole.ASSISTANT)),
+            written=Sum(
+                F("messages__token_count") - MESSAGE_OVERHEAD,
+                filter=Q(messages__role=MessageRole.ASSISTANT, messages__token_count__gt=0),
+            ),
         )
     )
     texts = {
@@ -105,6 +110,7 @@ def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
             error=row.error,
             finish_reason=row.finish_reason,
             usage=usage_view(row),
+            ruler_tokens=row.written or 0,
         )
         for row in rows
     ]

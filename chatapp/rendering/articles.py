@@ -33,7 +33,9 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         return None
     error = turn.error or {}
     tokens = turn.usage.get("completion_tokens")
-    after = f" after {tokens:,} tokens" if tokens else ""
+    # A reply that was cut short came without a bill: then the chat's own ruler speaks.
+    count = f"{tokens:,}" if tokens else f"~{turn.ruler_tokens:,}" if turn.ruler_tokens else ""
+    after = f" after {count} token{'' if count in {'1', '~1'} else 's'}" if count else ""
     sentences = {
         "stopped": f"Stopped{after}.",
         "interrupted": f"Interrupted{after}: the server stopped while this was being written.",

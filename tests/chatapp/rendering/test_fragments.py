@@ -258,6 +258,12 @@ class TestOutcomes:
         html = self.finished("stopped", usage={"completion_tokens": 1312})
         assert "Stopped after 1,312 tokens." in html
         assert 'hx-post="continue/"' in html
+        assert 'class="link" hx-post="regenerate/"' in html
+
+    def test_without_a_bill_the_ruler_says_about_how_many(self) -> None:
+        assert "Stopped after ~312 tokens." in self.finished("stopped", ruler_tokens=312)
+        assert "Stopped after ~1 token." in self.finished("stopped", ruler_tokens=1)
+        assert "Stopped." in self.finished("stopped")
 
     def test_a_failure_is_a_card_with_the_providers_words_folded_away(self) -> None:
         error = {**EVIL_ERROR, "message": "The model server is busy.", "fields": {}}
