@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -324,6 +325,29 @@ class TestCompression:
         html = render_event(failed_compression("The model did not finish."))
         assert "Nothing was lost" in html
         assert 'hx-post="compact/"' in html
+
+    def test_the_end_of_a_background_run_is_quiet(self) -> None:
+        for success in (True, False):
+            ended = replace(
+                failed_compression("The model did not finish."),
+                trigger="background",
+                success=success,
+                tokens_before=2300,
+                tokens_after=402,
+            )
+            html = render_event(ended)
+            assert 'id="compression"' in html
+            assert 'id="alerts"' not in html
+            assert 'id="spoken"' not in html
+
+    def test_a_new_summary_is_said_with_the_dividers_figures(self) -> None:
+        applied = replace(
+            failed_compression(""), success=True, version=2, compression=compressed(can_undo=True)
+        )
+        html = render_event(applied)
+        assert html.count("2.3k → 402 tokens") == 2
+        assert 'hx-post="summary/undo/" hx-swap="none">Undo</button>' in html
+        assert "Conversation compressed" in html
 
     def test_messages_left_out_are_said_plainly(self) -> None:
         html = render_event(state([], compression=CompressionView(truncated_count=12)))
