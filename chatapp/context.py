@@ -164,6 +164,8 @@ class Wire:
 
     message: dict[str, Any]
     tokens: int
+    seq: int = 0
+    #: The stored message that it is; 0 for what the program puts in its place.
 
 
 # "[no reply: interrupted]" and its like, overhead included.
@@ -180,12 +182,14 @@ def _assistant(
     """An assistant message and the results of its calls; a call without one gets a notice."""
     if not message.tool_calls:
         if message.text.strip():
-            yield Wire({"role": "assistant", "content": message.content}, message.token_count)
+            content = {"role": "assistant", "content": message.content}
+            yield Wire(content, message.token_count, message.seq)
         return
     calls = [dict(call) for call in message.tool_calls]
     yield Wire(
         {"role": "assistant", "content": message.content or None, "tool_calls": calls},
         message.token_count,
+        message.seq,
     )
     for identity in dict.fromkeys(str(call.get("id")) for call in calls):
         result = results.get(identity)
@@ -196,7 +200,7 @@ def _assistant(
         if result.masked:
             tokens = counter.count(result.content) + MESSAGE_OVERHEAD
         answer = {"role": "tool", "tool_call_id": identity, "content": result.content}
-        yield Wire(answer, tokens)
+        yield Wire(answer, tokens, result.seq)
 
 
 def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
@@ -224,7 +228,7 @@ def wire_of(tail: Sequence[StoredMessage], counter: TokenCounter) -> list[Wire]:
         if one.role == "user":
             if unanswered is not None:
                 wire.append(_synthetic("assistant", f"[no reply: {unanswered}]"))
-            wire.append(Wire({"role": "user", "content": one.content}, one.token_count))
+            wire.append(Wire({"role": "user", "content": one.content}, one.token_count, one.seq))
             unanswered = one.turn_status
         elif one.role == "assistant":
             parts = list(_assistant(one, _results(islice(tail, index + 1, None)), counter))

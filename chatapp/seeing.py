@@ -54,7 +54,8 @@ class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    #: name, tokens (calibrated), messages: [{role, text, tokens}].
+    #: name, tokens (calibrated), messages: [{role, text, tokens}]; those of the tail also have
+    #: seq (0 for what the program puts in) and pinned.
     built: context.BuiltRequest
 
     def as_json(self) -> dict[str, Any]:
@@ -89,9 +90,12 @@ def _context_parts(basis: context.Basis, profile: Profile) -> ContextParts:
         }
         for name, text, tokens in heads
     ]
+    visible = context.visible_tail(basis)
+    pinned = {one.seq for one in visible if one.pinned}
     tail = [
         shown(one.message["role"], _wire_text(one.message), one.tokens)
-        for one in context.wire_of(context.visible_tail(basis), counter)
+        | {"seq": one.seq, "pinned": one.seq in pinned}
+        for one in context.wire_of(visible, counter)
     ]
     groups.append({"name": "tail", "tokens": built.usage.tail, "messages": tail})
     return ContextParts(groups=groups, built=built)

@@ -5,16 +5,15 @@ import { goTo } from "./feed.js";
 import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
 import { edit } from "./edit.js";
+import * as drawer from "./drawer.js";
 import * as list from "./list.js";
 import * as message from "./message.js";
 
 const THEMES = ["system", "light", "dark"];
 const root = document.documentElement;
-const drawer = find("#drawer");
 const dialog = find("#nav-dialog");
 const nav = find("#nav");
 const home = nav.parentElement;
-let opener = null;
 
 function setTheme(name) {
   if (name === "system") delete root.dataset.theme;
@@ -22,27 +21,6 @@ function setTheme(name) {
   find("#theme-name").textContent = name;
   // The person's, on every device; offline it holds for this page only.
   post(main.dataset.urlSettings, { theme: name }).catch(() => undefined);
-}
-
-function showDrawer(button) {
-  opener = button;
-  drawer.hidden = false;
-  find("#drawer-button").setAttribute("aria-expanded", "true");
-}
-
-function hideDrawer() {
-  drawer.hidden = true;
-  find("#drawer-button").setAttribute("aria-expanded", "false");
-  if (opener?.isConnected) opener.focus();
-}
-
-/** The drawer shows what is true now, unless someone is writing in it. */
-export function refreshDrawer() {
-  const shown = find("[data-refresh]", drawer);
-  const written = find("textarea", drawer);
-  if (drawer.hidden || !shown || find("details[open]:not(.edit)", shown)) return;
-  if (written && written.value !== written.defaultValue) return;
-  htmx.ajax("GET", shown.dataset.refresh, { target: "#drawer-body", swap: "innerHTML" });
 }
 
 function rename() {
@@ -78,9 +56,9 @@ const ACTIONS = {
   },
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
-  drawer: showDrawer,
+  drawer: drawer.show,
   reload: () => location.reload(),
-  "close-drawer": hideDrawer,
+  "close-drawer": drawer.hide,
   theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),
   rename,
   ...list.actions,
@@ -121,14 +99,6 @@ export function start() {
   find("#settings")?.addEventListener("htmx:afterRequest", (event) => {
     // An error is shown in the page, which lies behind the dialog.
     event.currentTarget.close();
-  });
-  drawer.addEventListener("htmx:afterRequest", (event) => {
-    // What was just saved is no longer being written.
-    if (event.target.id === "summary-form" && event.detail.successful) {
-      const text = find("textarea", event.target);
-      text.defaultValue = text.value;
-      refreshDrawer();
-    }
   });
   const form = find("#rename");
   form?.addEventListener("htmx:afterRequest", renamed);

@@ -2,7 +2,9 @@
 
 import * as actions from "./actions.js";
 import * as composer from "./composer.js";
+import * as drawer from "./drawer.js";
 import * as feed from "./feed.js";
+import * as files from "./files.js";
 import * as keys from "./keys.js";
 import * as list from "./list.js";
 import * as scroll from "./scroll.js";
@@ -18,7 +20,7 @@ function arrived(message) {
     composer.applyState();
     actions.retitle();
     if (/data-event="(summary-changed|compression-completed|turn-finished)"/.test(message)) {
-      actions.refreshDrawer();
+      drawer.refresh();
     }
     if (/data-event="(turn-started|turn-finished|title-changed)"/.test(message)) list.refresh();
     if (message.includes('data-event="turn-finished"')) {
@@ -31,9 +33,11 @@ function arrived(message) {
 
 feed.start();
 composer.start();
+files.start();
 slash.start();
 keys.start();
 actions.start();
+drawer.start();
 scroll.start();
 list.start();
 socket.start({ onOpen: composer.resend, onMessage: arrived });
@@ -42,7 +46,7 @@ document.body.addEventListener("htmx:afterSwap", (event) => {
   feed.placeDivider();
   feed.enhance(document);
   if (event.target.id === "drawer-body") {
-    find("#drawer").hidden = false;
+    drawer.show();
     if (find(".edit[open]")) find("#summary-text").focus();
   }
 });

@@ -1,6 +1,6 @@
 // Writing and sending: the message is shown at once and its draft is kept until it is acknowledged.
 
-import { all, box, clearErrors, code, composer, copy, feed, find, main, make, post, showError, store } from "./page.js";
+import { all, box, clearErrors, code, composer, copy, feed, find, main, make, post, showError, store, uuid } from "./page.js";
 import { placeDivider } from "./feed.js";
 import { question } from "./scroll.js";
 import { signedOut } from "./socket.js";
@@ -19,16 +19,6 @@ let seen = 0;
 
 export const isLocked = () => Boolean(find("#lock [data-locked]"));
 export const isOpen = () => Boolean(find("#turn-state [data-open]"));
-
-// randomUUID exists in secure contexts only; a server on the local network has none.
-function uuid() {
-  if (crypto.randomUUID) return crypto.randomUUID();
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6] & 0x0f) | 0x40;
-  bytes[8] = (bytes[8] & 0x3f) | 0x80;
-  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
-}
 
 const FITS_ITSELF = CSS.supports("field-sizing", "content");
 
@@ -187,29 +177,7 @@ export function resend() {
   }
 }
 
-/** A text file becomes a fenced block with its name; anything else is refused in plain words. */
-async function take(files) {
-  for (const file of files) {
-    const text = await file.text();
-    if (/[\0\uFFFD]/.test(text)) {
-      showError(`${file.name} is not a text file. Only text can be sent.`);
-      continue;
-    }
-    const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((run) => run[0].length));
-    const fence = "`".repeat(longest + 1);
-    const block = `${fence} ${file.name.replace(/[`\n]/g, "")}\n${text.replace(/\n?$/, "\n")}${fence}\n`;
-    write(box.value ? `${box.value.replace(/\n?$/, "\n")}${block}` : block);
-  }
-}
-
-function takeDropped(event) {
-  if (!event.dataTransfer?.types.includes("Files")) return;
-  event.preventDefault();
-  if (event.type === "drop" && !isLocked()) take(event.dataTransfer.files);
-}
-
 export function start() {
-  for (const name of ["dragover", "drop"]) document.addEventListener(name, takeDropped);
   const unconfirmed = code && JSON.parse(store.get(SENDING) || "null");
   if (unconfirmed) {
     if (find(`article[data-client-msg-id="${CSS.escape(unconfirmed.id)}"]`)) store.set(SENDING, "");

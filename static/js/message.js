@@ -1,6 +1,7 @@
 // What can be done with one message: pin, branch, compress up to it, and see what it was made of.
 
 import { all, find, main, post, showError } from "./page.js";
+import * as drawer from "./drawer.js";
 
 const menu = find("#acts");
 let chosen = null;
@@ -48,7 +49,7 @@ export const actions = {
   },
   manifest() {
     close();
-    find("#drawer").hidden = false;
+    drawer.show(opener);
     htmx.ajax("GET", `turns/${chosen.dataset.turn}/`, { target: "#drawer-body", swap: "innerHTML" });
   },
   "continue-in-new": () => command("continue-in-new/"),

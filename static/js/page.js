@@ -71,10 +71,30 @@ export const store = {
   },
 };
 
+/** As one did before there was a clipboard for scripts, which a page without TLS still lacks. */
+function copyBySelection(text) {
+  const selected = make("textarea", { value: text, className: "vh" });
+  document.body.append(selected);
+  selected.select();
+  const done = document.execCommand("copy");
+  selected.remove();
+  return done;
+}
+
 export async function copy(text, button) {
-  await navigator.clipboard.writeText(text);
   const label = button.lastChild;
   const before = label.textContent;
-  label.textContent = "Copied";
+  const done = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+  label.textContent = done || copyBySelection(text) ? "Copied" : "Not copied";
   setTimeout(() => (label.textContent = before), 1500);
+}
+
+// randomUUID exists in secure contexts only; a server on the local network has none.
+export function uuid() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }

@@ -1,0 +1,29 @@
+// Text files that are dropped on the page.
+
+import { box, showError } from "./page.js";
+import { isLocked, write } from "./composer.js";
+
+/** A text file becomes a fenced block with its name; anything else is refused in plain words. */
+async function take(files) {
+  for (const file of files) {
+    const text = await file.text();
+    if (/[\0\uFFFD]/.test(text)) {
+      showError(`${file.name} is not a text file. Only text can be sent.`);
+      continue;
+    }
+    const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((run) => run[0].length));
+    const fence = "`".repeat(longest + 1);
+    const block = `${fence} ${file.name.replace(/[`\n]/g, "")}\n${text.replace(/\n?$/, "\n")}${fence}\n`;
+    write(box.value ? `${box.value.replace(/\n?$/, "\n")}${block}` : block);
+  }
+}
+
+function takeDropped(event) {
+  if (!event.dataTransfer?.types.includes("Files")) return;
+  event.preventDefault();
+  if (event.type === "drop" && !isLocked()) take(event.dataTransfer.files);
+}
+
+export function start() {
+  for (const name of ["dragover", "drop"]) document.addEventListener(name, takeDropped);
+}
