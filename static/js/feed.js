@@ -93,16 +93,17 @@ export function trim() {
   articles.slice(0, surplus).forEach((one) => one.remove());
   find("#older")?.remove();
   const before = articles[surplus].dataset.seq;
-  const button = make(
-    "button",
+  const address = `?before=${before}`;
+  const link = make(
+    "a",
     {
-      type: "button", id: "older", className: "quiet", "hx-get": `?before=${before}`,
+      id: "older", className: "more-messages", href: address, "hx-get": address,
       "hx-target": "this", "hx-swap": "outerHTML", "hx-trigger": "click, intersect once",
     },
     "Older messages",
   );
-  feed.prepend(button);
-  htmx.process(button);
+  feed.prepend(link);
+  htmx.process(link);
 }
 
 /** The same at the other end, while older messages are read: the newest leave, and can be had. */
@@ -111,15 +112,16 @@ function trimNewest() {
   if (articles.length <= MOST_ARTICLES || find("[aria-busy], .pending", feed)) return;
   articles.slice(MOST_ARTICLES).forEach((one) => one.remove());
   find("#newer")?.remove();
-  const button = make(
-    "button",
+  const address = `?after=${articles[MOST_ARTICLES - 1].dataset.seq}`;
+  const link = make(
+    "a",
     {
-      type: "button", className: "quiet", "hx-get": `?after=${articles[MOST_ARTICLES - 1].dataset.seq}`,
+      className: "more-messages", href: address, "hx-get": address,
       "hx-target": "#newer", "hx-swap": "outerHTML", "hx-trigger": "click",
     },
     "Newer messages",
   );
-  const newer = make("p", { id: "newer", className: "newer" }, button, make("a", { href: main.dataset.urlPage }, "To the end"));
+  const newer = make("p", { id: "newer", className: "newer" }, link, make("a", { href: main.dataset.urlPage }, "To the end"));
   feed.append(newer);
   htmx.process(newer);
 }

@@ -51,6 +51,11 @@ export function question() {
 export function start() {
   scroller.addEventListener("scroll", scrolled, { passive: true });
   new ResizeObserver(() => following && toEnd()).observe(scroller);
+  // Not every browser makes the page shorter for its keyboard; none says it for a zoom.
+  window.visualViewport?.addEventListener("resize", () => {
+    const height = visualViewport.scale === 1 ? `${visualViewport.height}px` : "";
+    document.documentElement.style.setProperty("--screen", height);
+  });
   // Older messages are put in above: what is being read stays where it is.
   let height = 0;
   document.body.addEventListener("htmx:beforeSwap", (event) => {

@@ -223,10 +223,10 @@ async def test_at_most_400_messages_are_in_the_page_in_both_directions(
     await expect(screen.articles.first).to_contain_text("Message 21.")
     await expect(screen.articles).to_have_count(400)
     for last in (470, 500):
-        await screen.button("Newer messages").click()
+        await screen.page.get_by_role("link", name="Newer messages").click()
         await expect(screen.articles.last).to_contain_text(f"Message {last}.")
         await expect(screen.articles).to_have_count(400)
-    await expect(screen.button("Newer messages")).to_have_count(0)
+    await expect(screen.page.get_by_role("link", name="Newer messages")).to_have_count(0)
 
 
 async def test_without_javascript_a_message_can_be_sent_and_read(
