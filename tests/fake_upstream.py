@@ -104,6 +104,10 @@ class FakeUpstream:
         """These are the next answers, in order."""
         self._queue.extend(scripts)
 
+    def forget(self) -> None:
+        """Answers that were not asked for are not given any more."""
+        self._queue.clear()
+
     async def came(self, number: int) -> Recorded:
         """The chat request of that number, 1 and up, as soon as it has come in."""
         async with self._came:
