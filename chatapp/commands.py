@@ -33,7 +33,7 @@ async def send(
 ) -> sending.Accepted | sending.Queued:
     """Store a message and begin its turn; only then answer. ``frame``: from ``aowned_frame``.
 
-    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn.
+    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies.
     """
     frame = frame or await aowned_frame(user_id, code)
     profile = await profile_of(frame.model)
@@ -84,7 +84,7 @@ async def begin(user_id: int, text: str, client_msg_id: uuid.UUID, settings: dic
 async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accepted:
     """Answer the last user message, or the one at or before ``seq``, again.
 
-    Raises NotFound, TurnOpen, Summarised.
+    Raises NotFound, TurnOpen, TooManyReplies, Summarised.
     """
     frame = await aowned_frame(user_id, code)
     profile = await profile_of(frame.model)

@@ -10,6 +10,7 @@
     │   ├── InvalidInput            invalid_input       422   fields: name -> sentence
     │   ├── MessageTooLarge         too_large           413   fields: the figures
     │   ├── TurnOpen                turn_open           409
+    │   ├── TooManyReplies          too_many_replies    429   fields: most
     │   ├── MovedOn                 moved_on            409   fields: last_seq
     │   ├── Summarised              summarised          409   fields: seq, boundary
     │   ├── NothingToStop           nothing_to_stop     409
@@ -123,6 +124,18 @@ class TurnOpen(ChatError):
     status = 409
     retryable = True
     default_message = "A reply is still being written. Wait for it or stop it first."
+
+
+class TooManyReplies(ChatError):
+    """As many replies as one person may have are being written for this one."""
+
+    code = "too_many_replies"
+    status = 429
+    retryable = True
+    default_message = (
+        "As many replies as one person may have at once are being written for you. Wait for one "
+        "to end or stop one, then send again. Nothing was sent."
+    )
 
 
 class MovedOn(ChatError):

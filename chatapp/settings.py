@@ -187,6 +187,9 @@ CHAT_MODEL = environment.text("CHAT_MODEL")
 SUMMARY_MODEL = environment.text("SUMMARY_MODEL")
 CONTEXT_WINDOW = environment.integer("CONTEXT_WINDOW", 0) or None
 MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
+# One process writes some hundred replies at once: one person cannot take them all, and whoever
+# works in several tabs does not notice the limit.
+REPLIES_PER_USER = environment.integer("REPLIES_PER_USER", 10, least=1)
 AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)

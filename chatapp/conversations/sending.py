@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from chatapp.conversations.access import owned, parse_code
 from chatapp.conversations.reading import live, message_view
+from chatapp.conversations.room import has_room, require_room
 from chatapp.conversations.windows import with_turns
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, Summarised, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
@@ -122,7 +123,11 @@ def _begin(
     question: Message | None = None,
     changed: tuple[MessageView, ...] = (),
 ) -> Accepted:
-    """Store the user's message (unless ``question`` is one already), the turn, the empty reply."""
+    """Store the user's message (unless ``question`` is one already), the turn, the empty reply.
+
+    Raises TooManyReplies.
+    """
+    require_room(row.owner_id)
     first = _allocate(row, 1 if question else 2)
     turn = _open(row, question, model, holder)
     stored = []
@@ -200,8 +205,8 @@ def accept(
 
     ``tokens`` are ruler tokens of the message; ``holder`` is the process that will run the turn.
     Once this returns and its transaction is committed, the message survives anything. Raises
-    NotFound, TurnOpen when another message waits already, and MovedOn when the sender had not
-    seen the conversation's last message (``last_seen_seq``).
+    NotFound, TurnOpen when another message waits already, TooManyReplies, and MovedOn when the
+    sender had not seen the conversation's last message (``last_seen_seq``).
     """
     row = _locked(user_id, code)
     repeated = _repeated(row, client_msg_id)
@@ -232,7 +237,7 @@ def accept(
 def accept_queued(
     conversation_id: int, *, count: Callable[[str], int], model: str, holder: str
 ) -> Accepted | None:
-    """Send the draft that waits, if it still does and no turn is open.
+    """Send the draft that waits, if it still does, no turn is open and its owner may have one.
 
     ``count`` gives the ruler tokens of a message; ``model`` answers where the conversation names
     none.
@@ -252,7 +257,7 @@ def _accept_queued(
         .filter(pk=conversation_id, deleted_at=None, send_when_done=True)
         .first()
     )
-    if row is None or _open_turn(row) is not None:
+    if row is None or _open_turn(row) is not None or not has_room(row.owner_id):
         return None
     text, client_msg_id = row.draft, row.draft_client_msg_id
     Conversation.objects.filter(pk=row.pk).update(
@@ -317,7 +322,8 @@ def regenerate(
 ) -> Accepted:
     """Answer a user message again (the last one unless ``seq`` names an answer or a question).
 
-    What followed is superseded. Raises NotFound, TurnOpen, and Summarised below the boundary.
+    What followed is superseded. Raises NotFound, TurnOpen, TooManyReplies, and Summarised below
+    the boundary.
     """
     row = _locked(user_id, code)
     questions = live(row.pk).filter(role=MessageRole.USER)
@@ -349,7 +355,7 @@ def edit(
 ) -> Accepted:
     """Send another text in place of a user message; it and what followed are superseded.
 
-    Raises NotFound, TurnOpen, and Summarised below the boundary.
+    Raises NotFound, TurnOpen, TooManyReplies, and Summarised below the boundary.
     """
     row = _locked(user_id, code)
     message = live(row.pk).filter(role=MessageRole.USER, seq=seq).first()

@@ -64,6 +64,8 @@ class World:
                 "CHAT_MODEL": "fake-model",
                 "TESTS_LEASE": str(self.lease),
                 "CONTEXT_WINDOW": str(WINDOW),
+                # All who write in these tests are one person.
+                "REPLIES_PER_USER": "50",
                 **env,
             },
         )

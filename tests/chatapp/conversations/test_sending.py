@@ -5,9 +5,18 @@ from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
+from pytest_django import Settings
 
 from chatapp.conversations import access, sending
-from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, Summarised, TurnOpen
+from chatapp.errors import (
+    MovedOn,
+    NotFound,
+    NothingQueued,
+    NothingToStop,
+    Summarised,
+    TooManyReplies,
+    TurnOpen,
+)
 from chatapp.models import Conversation, Message, Turn, TurnStatus
 from tests.chatapp.talking import (
     HOLDER,
@@ -338,3 +347,64 @@ def test_a_stop_is_asked_for_once(alice: User) -> None:
     end(accepted, status=TurnStatus.STOPPED)
     with pytest.raises(NothingToStop):
         sending.request_stop(alice.pk, code)
+
+
+def open_turns(owner: User) -> int:
+    return Turn.objects.filter(conversation__owner=owner, finished_at=None).count()
+
+
+def test_r02_replies_of_one_person_at_once_are_bounded(
+    alice: User, bob: User, settings: Settings
+) -> None:
+    """A hundred sends at once in as many conversations: as many begin as may, nothing is stored of
+    the others, and another person is not affected.
+
+    Breaks when: open turns are counted without the owner's row held (on PostgreSQL), or of one
+    conversation instead of one person.
+    """
+    settings.REPLIES_PER_USER = 3
+    codes = [new(alice) for _ in range(100)]
+    results = at_once(*[partial(send, alice, code) for code in codes])
+    begun = [one for one in results if isinstance(one, sending.Accepted)]
+    refused = [one for one in results if isinstance(one, TooManyReplies)]
+    assert (len(begun), len(refused)) == (3, 97)
+    assert refused[0].retryable
+    assert refused[0].fields == {"most": 3}
+    assert Message.objects.count() == 6
+    assert begin(bob, new(bob)).fresh
+    # One that ends makes room for one.
+    end(begun[0])
+    assert begin(alice, new(alice)).fresh
+    assert open_turns(alice) == 3
+
+
+def test_r02_neither_a_repeated_send_nor_a_waiting_one_is_refused(
+    alice: User, settings: Settings
+) -> None:
+    """What waits is sent when there is room, and nothing of a refused edit remains.
+
+    Breaks when: the room is looked at before the ``client_msg_id``, or what waits is dropped.
+    """
+    code, other, identity = new(alice), new(alice), uuid.uuid4()
+    first = begin(alice, code, "Hello", client_msg_id=identity)
+    assert isinstance(send(alice, code, "Then this"), sending.Queued)
+    settings.REPLIES_PER_USER = 1
+    assert begin(alice, code, "Hello", client_msg_id=identity).turn == first.turn
+    settings.REPLIES_PER_USER = 2
+    second = begin(alice, other)
+    end(first)
+    settings.REPLIES_PER_USER = 1
+    conversation = row_of(code).pk
+    waiting = partial(sending.accept_queued, conversation, count=len, model="model", holder=HOLDER)
+    assert waiting() is None
+    assert sending.stranded() == [conversation]
+    for work in (
+        lambda: sending.regenerate(alice.pk, code, model="m", holder=HOLDER),
+        lambda: sending.edit(alice.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER),
+    ):
+        with pytest.raises(TooManyReplies):
+            work()
+    assert live_texts(code) == ["Hello", "Hello yourself"]
+    end(second)
+    assert waiting() is not None
+    assert live_texts(code) == ["Hello", "Hello yourself", "Then this", ""]
