@@ -14,7 +14,11 @@ from chatapp.conversations.progress import Ended
 from chatapp.conversations.sending import Accepted
 from chatapp.machinery import Machinery
 from chatapp.screen import MessageView
+from chatapp.streams import LiveStream
+from compression.exceptions import UserFacingError
 from compression.types import Outcome, Trigger
+
+ASKED_AGAIN = "The model server is getting too many requests. It is asked again by itself."
 
 
 def common(conversation_id: int, event_no: int) -> dict[str, Any]:
@@ -48,6 +52,13 @@ class Announcer:
                 **about,
             )
         )
+
+    async def waits(self, stream: LiveStream, error: UserFacingError, seconds: float) -> None:
+        """The model server is busy; it is asked again in so many seconds."""
+        job = stream.job
+        told = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
+        about = common(job.conversation_id, stream.event_no)
+        await self._bus.publish(events.Error(error=told, turn=job.turn, seq=job.reply_seq, **about))
 
     async def ended(self, ended: Ended) -> None:
         """A turn got its terminal status."""

@@ -187,7 +187,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._catch_up()
         elif published.type == "delta":
             await self._pass_delta_on(published)
-        elif published.type == "compression-progress":
+        elif published.type in {"compression-progress", "error"}:
             await self._send_published(published)
         elif published.event_no > self._state_no:
             if published.event_no > self._seen + 1:

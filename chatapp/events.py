@@ -209,7 +209,13 @@ class Context(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Error(Event):
-    """Something failed that belongs to no turn."""
+    """Something failed that ends no turn.
+
+    With ``turn`` and ``seq`` it is why the turn's reply is late: the model server refused for now
+    and is asked again by itself in ``retry_after`` seconds. It is not stored, and passes.
+    """
 
     type = "error"
     error: dict[str, Any]
+    turn: int | None = None
+    seq: int | None = None

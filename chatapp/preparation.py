@@ -14,7 +14,12 @@ from chatapp.conversations.reading import abasis, basis
 from chatapp.errors import ContextBlocked
 from compression import conf, planner, services, store
 from compression.database import across
-from compression.exceptions import CompressionError, CompressionRunning, NothingToCompress
+from compression.exceptions import (
+    CompressionError,
+    CompressionRunning,
+    NothingToCompress,
+    UserFacingError,
+)
 from compression.masking import maskable
 from compression.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.ports import TokenCounter
@@ -36,6 +41,8 @@ class Means:
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
     #: Tells viewers that what the model sees has changed.
+    waits: Callable[[UserFacingError, float], object] | None = None
+    #: Tells them that the model server is busy and asked again in so many seconds.
     engine_for: Callable[[Profile], Engine]
 
     @property

@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from chatapp import activity, events
 from chatapp.announcing import Announcer, common
 from chatapp.bus import Bus
-from chatapp.catalogue import Profile
 from chatapp.conversations import progress
 from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
@@ -226,12 +225,11 @@ class Runner:
 
     async def _drive(self, stream: LiveStream) -> Concluded:
         machinery, job = self._machinery, stream.job
-        profile = await machinery.catalogue.profile(job.model)
-        means = Means(
-            profile=profile,
-            counter=machinery.counter,
-            engine_for=machinery.engine,
-            changed=lambda: self._announcer.summary(job.conversation_id),
+        means = replace(
+            await self._means(job),
+            waits=lambda error, seconds: self.spawn(
+                self._announcer.waits(stream, error, seconds), f"countdown of turn {job.turn}"
+            ),
         )
         steps = run_turn(job, client=machinery.client, catalogue=machinery.catalogue, means=means)
         concluded: Concluded | None = None
@@ -387,14 +385,15 @@ class Runner:
             await self._send_queued(conversation_id, self._machinery.catalogue.known_name())
 
     async def _prepare(self, job: Job) -> None:
-        profile: Profile = await self._machinery.catalogue.profile(job.model)
-        means = Means(
-            profile=profile,
+        await prepare_in_background(job.conversation_id, await self._means(job))
+
+    async def _means(self, job: Job) -> Means:
+        return Means(
+            profile=await self._machinery.catalogue.profile(job.model),
             counter=self._machinery.counter,
             engine_for=self._machinery.engine,
             changed=lambda: self._announcer.summary(job.conversation_id),
         )
-        await prepare_in_background(job.conversation_id, means)
 
     def _count(self, text: str) -> int:
         return message_tokens(self._machinery.counter, text) if text.strip() else 0

@@ -120,7 +120,7 @@ async def run_turn(
         reply = _Reply()
         yield Asked(manifest=prepared.request.manifest)
         try:
-            async with aclosing(_ask(prepared, means.profile, client, reply)) as steps:
+            async with aclosing(_ask(prepared, means, client, reply)) as steps:
                 async for step in steps:
                     yield step
             break
@@ -135,13 +135,15 @@ async def run_turn(
 
 
 async def _ask(
-    prepared: Prepared, profile: Profile, client: LLMClient, reply: _Reply
+    prepared: Prepared, means: Means, client: LLMClient, reply: _Reply
 ) -> AsyncGenerator[Step, None]:
+    profile = means.profile
     request = ChatRequest(
         model=profile.name,
         messages=prepared.request.messages,
         max_tokens=profile.reserve,
         include_usage=profile.supports_usage,
+        on_wait=means.waits,
     )
     async with client.stream(request) as chunks:
         async for chunk in chunks:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from chatapp.llm.errors import MalformedReply
+from chatapp.llm.errors import LLMError, MalformedReply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,8 @@ class ChatRequest:
     #: OpenAI-style ``response_format``; dropped for servers that refuse it.
     include_usage: bool = True
     #: Ask for token counts at the end of the stream; dropped for servers that refuse it.
+    on_wait: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
+    #: Told why the server is asked again, and in how many seconds.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,7 @@ class OpenAIClient:
         known = adaptation = self._adaptations.get(request.model, Adaptation())
         while True:
             try:
-                response = await self._ask_patiently(adaptation.apply(request), clock, stack)
+                response = await self._ask_patiently(request, adaptation, clock, stack)
                 break
             except (RequestRefused, ServerFault) as error:
                 # Templates that know no system role make llama.cpp answer 500.
@@ -159,15 +159,19 @@ class OpenAIClient:
             await self._on_learned(model, field, value)
 
     async def _ask_patiently(
-        self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
+        self, request: ChatRequest, adaptation: Adaptation, clock: Clock, stack: AsyncExitStack
     ) -> httpx2.Response:
         """Ask, and a few times again while the server is busy or away for a moment."""
-        limits = self._limits
+        limits, body = self._limits, adaptation.apply(request)
 
         def is_worth_a_retry(error: Exception) -> bool | float:
             if isinstance(error, RateLimitedByServer):
                 wait = limits.retry_wait if error.retry_after is None else error.retry_after
-                return max(wait, 0.01) if wait < clock.retry_budget_left else False
+                if wait >= clock.retry_budget_left:
+                    return False
+                if request.on_wait is not None:
+                    request.on_wait(error, wait)
+                return max(wait, 0.01)
             if isinstance(error, ServerFault):
                 return error.http_status in QUICK_RETRIES
             return isinstance(error, ServerUnreachable) and error.passing

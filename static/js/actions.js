@@ -87,7 +87,8 @@ function tick() {
   for (const line of all("[data-retry-after]")) {
     line.dataset.from ||= new Date(now).toISOString();
     const left = Math.ceil(Number(line.dataset.retryAfter) - (now - Date.parse(line.dataset.from)) / 1000);
-    line.textContent = left > 0 ? `Try again in ${left} s.` : "You can try again now.";
+    if ("asked" in line.dataset) line.textContent = left > 0 ? ` · the model server is busy, asked again in ${left} s` : "";
+    else line.textContent = left > 0 ? `Try again in ${left} s.` : "You can try again now.";
   }
 }
 

@@ -50,10 +50,21 @@ def limit(stage: Stage, limits: Limits) -> None:
 
 
 async def test_l08_a_wait_within_the_budget_is_waited_for(stage: Stage) -> None:
-    """Breaks when: a busy server is not asked again."""
+    """And its viewers are told meanwhile, with the seconds that are left.
+
+    Breaks when: a busy server is not asked again, or nobody is told why nothing comes.
+    """
     stage.upstream.enqueue(failing(429, headers={"Retry-After": "1"}), saying("Here"))
     begun = time.monotonic()
-    turn = await stage.say()
+    accepted = await stage.send()
+    told = await stage.told("error", turn=accepted.turn)
+    assert time.monotonic() - begun < 0.9
+    assert told["seq"] == accepted.reply_seq
+    assert (told["error"]["code"], told["error"]["retry_after"]) == ("llm_rate_limited", 1.0)
+    (html,) = [one.html for one in stage.seen if one.type == "error"]
+    assert f'id="m-{accepted.reply_seq}-late"' in html
+    assert 'data-retry-after="1.0"' in html
+    turn = await stage.ended(accepted)
     assert turn.status == "complete"
     assert 0.9 < time.monotonic() - begun < 10
 
@@ -70,6 +81,7 @@ async def test_l08_a_longer_one_is_told_with_its_countdown(
     begun = time.monotonic()
     turn = await stage.say()
     assert time.monotonic() - begun < 5
+    assert stage.told_of("error") == []
     assert (turn.status, turn.error_code) == ("failed", "llm_rate_limited")
     assert turn.error is not None
     assert turn.error["retry_after"] == told
