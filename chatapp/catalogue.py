@@ -87,6 +87,8 @@ class Catalogue:
         prices: Callable[[str], PriceFigures | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.revision = 0
+        # Rises whenever what is known of a model changes, and with it the figures of screens.
         self._client = client
         self._chat_model = chat_model
         self._window = window
@@ -150,7 +152,7 @@ class Catalogue:
             stored = await aprofile(name)
         assert stored is not None
         profile = _profile(stored, self._window)
-        self._profiles[name] = profile
+        self._know(profile)
         self._read_until[name] = self._clock() + PROFILE_LIVES
         return profile
 
@@ -178,7 +180,12 @@ class Catalogue:
             # Screens count with what is known without asking: what they are told next is right.
             if factor is not None:
                 known = self._profiles.get(profile.name, profile)
-                self._profiles[profile.name] = replace(known, calibration=factor)
+                self._know(replace(known, calibration=factor))
+
+    def _know(self, profile: Profile) -> None:
+        if self._profiles.get(profile.name) != profile:
+            self._profiles[profile.name] = profile
+            self.revision += 1
 
     async def _models(self) -> tuple[ModelInfo, ...]:
         """The server's list, asked for at most every few minutes. Raises LLMError."""

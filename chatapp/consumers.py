@@ -20,6 +20,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 
 from chatapp import events, wiring
+from chatapp.announcing import common
 from chatapp.bus import Published
 from chatapp.conversations.access import amay_follow
 from chatapp.conversations.people import astill_signed_in
@@ -90,6 +91,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         # Open turns: characters of text and of reasoning that the viewer has.
         self._running = False
         self._open = False
+        self._figures = -1
+        # What was known of models when the viewer was told of its context.
         wiring.runner().keep()
         self._follower = asyncio.create_task(self._follow_to_the_end())
 
@@ -180,7 +183,16 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         unsure = self._seen != self._state_no and wiring.bus().lossy
         if unsure or (event_no, running, opened) != (self._seen, self._running, self._open):
             await self._catch_up()
+        elif self._figures != wiring.machinery().catalogue.revision:
+            await self._tell_context()
         return True
+
+    async def _tell_context(self) -> None:
+        """Another conversation has taught something of a model: the figures are others now."""
+        self._figures = wiring.machinery().catalogue.revision
+        event_no, _, context = await wiring.machinery().aoverview(self._conversation_id)
+        about = common(self._conversation_id, event_no)
+        await self._send_event(events.Context(context=context, **about))
 
     async def _pass_on(self, published: Published | None) -> None:
         if published is None:
@@ -237,6 +249,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Send one ``state``: all that changed since what the viewer has been told."""
         # Several events share a number, and the viewer may have only the first of them.
         after = max(0, self._seen - 1)
+        self._figures = wiring.machinery().catalogue.revision
         change = await wiring.machinery().achanges(self._conversation_id, after)
         event_no = change.conversation.event_no
         if self._seen > event_no:

@@ -11,8 +11,8 @@ from chatapp.activity import ActivityLog, RecordedClient
 from chatapp.announcing import Announcer
 from chatapp.bus import Bus
 from chatapp.catalogue import Catalogue
-from chatapp.conversations.profiles import alearn
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.llm.adapt import Learned
 from chatapp.llm.client import LLMClient
 from chatapp.llm.demo import DemoClient
 from chatapp.llm.openai_client import OpenAIClient
@@ -36,9 +36,14 @@ def _client() -> LLMClient:
     return OpenAIClient(
         base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
         api_key=settings.OPENAI_API_KEY,
-        on_learned=alearn,
+        on_learned=_learned,
         gather=lambda: pace().interval,
     )
+
+
+async def _learned(model: str, fact: str, value: Learned) -> None:
+    """By the catalogue, so that it counts from the next request on."""
+    await machinery().catalogue.learn(model, fact, value)
 
 
 @cache

@@ -17,7 +17,7 @@ from chatapp import consumers, events, wiring
 from chatapp.asgi import application
 from chatapp.bus import BACKLOG, Bus
 from chatapp.models import Conversation
-from tests.fake_scripts import Delay, Finish, Script, Text, Wait
+from tests.fake_scripts import Delay, Finish, Script, Text, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
 from tests.mirror import Mirror
@@ -249,6 +249,42 @@ async def test_d05_a_burst_ends_in_one_state(screen: Screen, code: str) -> None:
         await screen.next()
     assert screen.title == "The last"
     assert screen.states <= 3
+
+
+async def test_i4_what_another_conversation_teaches_changes_the_figures_here(
+    screen: Screen, client: AsyncClient, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The provider counts otherwise than thought: said at the next look, with nothing stored here.
+
+    Breaks when: ``_look`` compares what is stored of the conversation only.
+    """
+    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    await send(client, code)
+    await screen.until("title-changed")
+    await settle()
+    await screen.disconnect()
+    await screen.connect()
+    await screen.until("state")
+    before = screen.context["total"]
+    catalogue = wiring.machinery().catalogue
+    await catalogue.learn("fake-model", "calibration", 2.5)
+    await screen.until("context")
+    assert screen.context["total"] > before
+    await screen.equals_a_fresh_load()
+
+
+async def test_what_a_server_refuses_is_known_at_once(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """Breaks when: what the client learns is stored past the catalogue, which believes what it
+    read for five seconds.
+    """
+    catalogue = wiring.machinery().catalogue
+    assert (await catalogue.profile("")).supports_usage
+    upstream.enqueue(failing(400, "Unrecognized request argument supplied: stream_options"))
+    await send(client, code)
+    await settle()
+    assert not (await catalogue.profile("")).supports_usage
 
 
 @pytest.mark.parametrize("how", ["sign-out", "password", "deactivation", "deletion"])

@@ -29,7 +29,7 @@ class Hastened(AppConfig):
         keeper.RENEWAL_INTERVAL, keeper.SWEEP_INTERVAL = RENEWAL, SWEEP
         server.PING_INTERVAL, server.PING_TIMEOUT = PING_INTERVAL, PING_TIMEOUT
         # What one conversation teaches of a model changes the figures of all others, which are told
-        # at their next event: two pages could not be compared.
+        # at their next look: each comparison of a screen would wait for it.
         catalogue.Catalogue.calibrate = _do_nothing  # type: ignore[method-assign]
         if os.environ.get("TESTS_BUS") == "lost":
             bus.Bus.publish = bus.Bus.nudge = _do_nothing  # type: ignore[method-assign]
