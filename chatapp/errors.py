@@ -22,6 +22,7 @@
     │   ├── ImportInvalid           import_invalid      422   fields: position
     │   ├── LinkExpired             link_expired        410
     │   ├── RateLimited             rate_limited        429
+    │   ├── StorageUnavailable      storage_unavailable 503
     │   └── InternalError           internal            500
     └── LLMError                    (chatapp.llm.errors)
 
@@ -234,6 +235,18 @@ class RateLimited(ChatError):
     status = 429
     retryable = True
     default_message = "That was a lot at once. Wait a moment and try again."
+
+
+class StorageUnavailable(ChatError):
+    """The database is away, full or read-only; whether it had stored is not always known."""
+
+    code = "storage_unavailable"
+    status = 503
+    retryable = True
+    default_message = (
+        "This server cannot reach its database, or cannot write to it. Try again in a moment; "
+        "what was stored already is not stored twice."
+    )
 
 
 class InternalError(ChatError):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import connections
+from django.db import InterfaceError, InternalError, OperationalError, connections
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,6 +33,10 @@ def _pool() -> ThreadPoolExecutor:
 @functools.cache
 def _background_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="database-background")
+
+
+AWAY = (OperationalError, InterfaceError, InternalError)
+"""What a unit of work raises while the database is away, full, or read-only."""
 
 
 def _release_connections() -> None:

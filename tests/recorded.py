@@ -14,7 +14,7 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,9 @@ def split(data: bytes, chance: random.Random) -> Script:
     return Script(steps=tuple(steps))
 
 
+Judge = Callable[[Came, Json], Came]
+
+
 async def streams(
     folder: Path, upstream: FakeUpstream, client: OpenAIClient, rounds: int, chance: random.Random
 ) -> list[str]:
@@ -132,7 +135,7 @@ async def streams(
     for line in (folder / "expected.jsonl").read_text("utf-8").splitlines():
         expected = json.loads(line)
         data = (folder / expected["file"]).read_bytes()
-        tries = [("whole", Script(steps=(Raw(data),)), compared)]
+        tries: list[tuple[str, Script, Judge]] = [("whole", Script(steps=(Raw(data),)), compared)]
         tries += [(f"split {number}", split(data, chance), compared) for number in range(rounds)]
         for number in range(rounds):
             short = split(data[: chance.randrange(1, len(data))], chance)

@@ -34,8 +34,10 @@ from chatapp.errors import (
     MethodNotAllowed,
     RequestTooLarge,
     SignedOut,
+    StorageUnavailable,
 )
 from chatapp.text import REPLACEMENT
+from compression.database import AWAY
 from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
@@ -131,6 +133,9 @@ def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
                 return failure(request, error)
             except UNREADABLE as error:
                 return failure(request, unreadable(error))
+            except AWAY as error:
+                logger.error("%s %s: the database: %s", request.method, view.__name__, error)
+                return failure(request, StorageUnavailable())
             except Exception:
                 logger.exception("%s %s failed.", request.method, view.__name__)
                 return failure(request, InternalError())

@@ -8,6 +8,8 @@ import { sendAsBranch } from "./message.js";
 
 const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
 const GIVES_UP = 30000;
+// It may be stored all the same: only the same identifier may be sent again.
+const UNSURE = ["internal", "storage_unavailable"];
 const DRAFT_PAUSE = 800;
 const DRAFT = `draft:${code || "new"}`;
 const SENDING = `sending:${code}`;
@@ -140,8 +142,12 @@ async function deliver(id, text) {
   try {
     const answer = await post(main.dataset.urlSend, { text, client_msg_id: id, last_seen_seq: seen }, AbortSignal.timeout(GIVES_UP));
     if (answer.ok) acknowledged(id, text, answer.json);
-    else if (answer.status < 500 || answer.json.error) refused(id, text, answer.status, answer.json.error);
-    else unsent.hidden = false;
+    else if (answer.status < 500 || (answer.json.error && !UNSURE.includes(answer.json.error.code))) {
+      refused(id, text, answer.status, answer.json.error);
+    } else {
+      unsent.hidden = false;
+      if (answer.json.error) showError(answer.json.error.message);
+    }
   } catch {
     unsent.hidden = false;
   } finally {

@@ -1,20 +1,25 @@
-"""Many writers, a slow query, and a backup while the product runs."""
+"""Many writers, a slow query, a backup while the product runs, and storage that fails."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import sqlite3
 import time
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.fake_upstream import FakeUpstream
+from tests.faults.database import Database
+from tests.faults.following import Follower, replied
 from tests.faults.world import World, ended, holds, send
 from tests.json_client import JsonClient
+from tests.services import own_database, postgres
 
 
 @pytest.fixture
@@ -107,3 +112,124 @@ async def test_b01_twenty_writers_for_a_minute(
         await holds(world, client, upstream, acknowledged=texts)
         await client.close()
     assert "database is locked" not in world.survivor.log
+
+
+# What keeps a server from storing
+
+
+async def refused_and_taken(
+    person: JsonClient,
+    begin: Callable[[], None],
+    end: Callable[[], None],
+    *,
+    seconds: float,
+    page: int = 200,
+) -> dict[str, str]:
+    """Send again and again while the storage fails, and once more afterwards; what was sent.
+
+    Each try gets the same plain answer, a page the status ``page``, and nothing but the end of the
+    outage is needed for the same message to be taken.
+    """
+    identity = str(uuid.uuid4())
+    begin()
+    begun = time.monotonic()
+    while True:
+        async with asyncio.timeout(60):
+            status, said = await person.post("messages/", text="Hello", client_msg_id=identity)
+        assert (status, said["error"]["code"]) == (503, "storage_unavailable")
+        assert said["error"]["retryable"]
+        headers = {"Accept": "text/html"}
+        async with person._http.get(f"/c/{person.code}/", headers=headers) as answer:
+            assert answer.status == page
+            assert (page == 200) == ("cannot reach its database" not in await answer.text())
+        if time.monotonic() - begun > seconds:
+            break
+        await asyncio.sleep(0.5)
+    end()
+    async with asyncio.timeout(30):
+        while (await tried(person, "Hello", identity)) >= 500:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    return {identity: "Hello"}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("how", ["away", "read-only"])
+async def test_b02_the_database_server_is_away_or_read_only(
+    upstream: FakeUpstream, wide_world: World, tmp_path: Path, how: str
+) -> None:
+    """Half a minute with no acknowledgement and a plain error; then all goes on without a restart.
+
+    Breaks when: a send is answered before it is stored, or a broken connection is used again.
+    """
+    with ExitStack() as stack:
+        admin = stack.enter_context(postgres())
+        url = stack.enter_context(own_database(admin))
+        world = World(tmp_path, database=url, redis="", upstream_port=wide_world.upstream_port)
+        stack.callback(world.close)
+        person = await world.person()
+        name, outside = urlsplit(url).path[1:], Database(admin)
+        ending = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+
+        def changed(away: str, read_only: str) -> Callable[[], None]:
+            def change() -> None:
+                setting = away if how == "away" else f"SET {read_only}"
+                outside.run(f"ALTER DATABASE {name} {setting}")
+                outside.run(ending)
+
+            return change
+
+        sent = await refused_and_taken(
+            person,
+            changed("ALLOW_CONNECTIONS false", "default_transaction_read_only = on"),
+            changed("ALLOW_CONNECTIONS true", "default_transaction_read_only = off"),
+            seconds=30,
+            page=503 if how == "away" else 200,
+        )
+        await holds(world, person, upstream, acknowledged=sent)
+        await person.close()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+async def test_b02_the_disk_is_full(
+    world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """No file of the process may grow, in the middle of a reply: it goes on for its viewers,
+    nothing is acknowledged meanwhile, and with room again its end is stored and the next message
+    taken.
+
+    Breaks when: the end of a turn is written once only, or a failed write leaves a connection that
+    fails for ever.
+    """
+    server = await asyncio.to_thread(lambda: world.start(TESTS_LEASE="30"))
+    there = world.at(server.base_url, server, person.code)
+
+    def room(size: int) -> Callable[[], None]:
+        # Whatever would be written beyond so many bytes of a file is refused by the kernel.
+        return lambda: resource.prlimit(
+            server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)
+        )
+
+    text, identity = "slowly 100", str(uuid.uuid4())
+    follower = Follower(there)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        assert await send(there, text, identity)
+        await follower.until(lambda mirror: mirror.messages.get(2, {}).get("text"))
+        other = world.at(server.base_url, server)
+        await other.create()
+        sent = await refused_and_taken(other, room(0), room(resource.RLIM_INFINITY), seconds=3)
+        await follower.until(replied(2))
+        page = await holds(world, there, upstream, acknowledged={identity: text}, follower=follower)
+        await holds(world, other, upstream, acknowledged=sent)
+    assert page["messages"][1]["status"] == "complete"
+    for client in (there, other):
+        await client.close()
+    await asyncio.to_thread(server.kill)
+
+
+async def tried(client: JsonClient, text: str, identity: str) -> int:
+    """The status of one try to send."""
+    status, _ = await client.post("messages/", text=text, client_msg_id=identity)
+    return status

@@ -11,21 +11,18 @@ import subprocess
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.fake_upstream import FakeUpstream
-from tests.faults.database import Database
 from tests.faults.following import Follower, replied
 from tests.faults.proxy import Proxy
 from tests.faults.world import World, ended, holds, send, until
 from tests.json_client import JsonClient
 from tests.mirror import Mirror
 from tests.servers import RunningServer, free_port
-from tests.services import own_database, postgres
 
 soak = pytest.mark.soak
 
@@ -450,40 +447,3 @@ async def tried(client: JsonClient, text: str, identity: str) -> int:
     """The status of one try to send."""
     status, _ = await client.post("messages/", text=text, client_msg_id=identity)
     return status
-
-
-@soak
-async def test_b02_the_database_is_away_for_a_while(
-    upstream: FakeUpstream, wide_world: World, tmp_path: Path
-) -> None:
-    """No acknowledgement, a plain error, and afterwards all goes on without a restart.
-
-    Breaks when: a send is answered before it is stored.
-    """
-    with ExitStack() as stack:
-        admin = stack.enter_context(postgres())
-        url = stack.enter_context(own_database(admin))
-        world = World(tmp_path, database=url, redis="", upstream_port=wide_world.upstream_port)
-        stack.callback(world.close)
-        person = await world.person()
-        name = urlsplit(url).path[1:]
-        outside = Database(admin)
-        identity = str(uuid.uuid4())
-        outside.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-        outside.run(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-        )
-        begun = time.monotonic()
-        while time.monotonic() - begun < 30:
-            async with asyncio.timeout(60):
-                status, said = await person.post("messages/", text="Hello", client_msg_id=identity)
-            assert status >= 500
-            assert said["error"]["code"]
-            assert "Traceback" not in str(said)
-            await asyncio.sleep(1)
-        outside.run(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        async with asyncio.timeout(30):
-            while await tried(person, "Hello", identity) >= 500:  # noqa: ASYNC110
-                await asyncio.sleep(0.2)
-        await holds(world, person, upstream, acknowledged={identity: "Hello"})
-        await person.close()

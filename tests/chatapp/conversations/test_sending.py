@@ -395,7 +395,10 @@ def test_r02_neither_a_repeated_send_nor_a_waiting_one_is_refused(
     end(first)
     settings.REPLIES_PER_USER = 1
     conversation = row_of(code).pk
-    waiting = partial(sending.accept_queued, conversation, count=len, model="model", holder=HOLDER)
+
+    def waiting() -> sending.Accepted | None:
+        return sending.accept_queued(conversation, count=len, model="model", holder=HOLDER)
+
     assert waiting() is None
     assert sending.stranded() == [conversation]
     for work in (
