@@ -207,9 +207,11 @@ async def test_b02_the_disk_is_full(
 
     def room(size: int) -> Callable[[], None]:
         # Whatever would be written beyond so many bytes of a file is refused by the kernel.
-        return lambda: resource.prlimit(
-            server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)
-        )
+        def limit() -> None:
+            limits = (size, resource.RLIM_INFINITY)
+            resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, limits)
+
+        return limit
 
     text, identity = "slowly 100", str(uuid.uuid4())
     follower = Follower(there)
