@@ -7,6 +7,7 @@ promise. Sources: everyday usage; tried on real coding chats and on long two-per
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _I = re.IGNORECASE
 
@@ -20,7 +21,7 @@ STRONG_RULE = re.compile(
     r"|nunca|jamás|a partir de ahora|debes?|sempre|de agora em diante|deve|non \w+ mai|mai più"
     r"|altijd|nooit|vanaf nu|moet(?:en)?|всегда|никогда|нельзя|обязательно|отныне)\b"
     r"|总是|始终|永远|绝不|从不|必须|不要|不得|禁止|务必|切勿|從不|必須|總是|絕不"
-    r"|常に|必ず|決して|絶対に|しないで|禁止|항상|절대|반드시|하지 ?마",
+    r"|常に|必ず|決して|絶対に|しないで|ないで(?:ください|下さい)|禁止|항상|절대|반드시|하지 ?마",
     _I,
 )
 WEAK_RULE = re.compile(
@@ -99,6 +100,8 @@ SHORT_MESSAGE = 200
 #: Characters: a message that says little else need not name the rule that it ends.
 LONGEST_RULE = 400
 #: Characters of a constraint at most; it is the user's own words.
+WINDOW = 4000
+#: Characters of a line looked at together.
 
 
 def rule_strength(sentence: str) -> int:
@@ -119,19 +122,30 @@ def takes_back(message: str, rule: str) -> bool:
     A rule that stands too long is lifted by a person with one click; one that is gone is missed
     by nobody until it is broken. So in doubt it stands.
     """
-    same = bool(_stems(message) & _stems(rule))
+    same = bool(stems(message) & stems(rule))
     if TAKEN_BACK.search(message):
         return same or len(message) <= SHORT_MESSAGE
     return same and bool(STRONG_RULE.search(message) or WEAK_RULE.search(message))
 
 
-def _stems(text: str) -> set[str]:
+def stems(text: str) -> frozenset[str]:
     """The beginnings of the words that say something; pairs of characters where none are apart."""
-    stems: set[str] = set()
+    found: set[str] = set()
     for word in re.findall(r"[^\W_]+", text.casefold()):
         if word.isascii() or len(word) < 3 or word[0] < "\u2e80":
             if (len(word) > 2 or word.isdigit()) and word not in EMPTY_WORDS:
-                stems.add(word[:5])
+                found.add(word[:5])
         else:
-            stems.update(word[at : at + 2] for at in range(len(word) - 1))
-    return stems
+            found.update(word[at : at + 2] for at in range(len(word) - 1))
+    return frozenset(found)
+
+
+def prose_lines(text: str) -> Iterator[str]:
+    """The lines of a message's prose, code and console output left out, long ones in parts."""
+    fenced = False
+    for line in text.split("\n"):
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        elif not fenced and line.strip():
+            for start in range(0, len(line), WINDOW):
+                yield line[start : start + WINDOW]

@@ -43,8 +43,6 @@ MOST_CANDIDATES = 400
 #: A section, so that time and memory stay linear.
 TOLD_SCORE = 6.0
 #: What a person tells of themselves ranks above all but lines full of numbers and names.
-WINDOW = 4000
-#: Characters of a line looked at together.
 
 
 class ExtractiveSummarizer:
@@ -89,7 +87,7 @@ class ExtractiveSummarizer:
         pace = _Pace()
         found = _Found(focus=frozenset(focus.casefold().split()))
         for item in items:
-            for line in _lines(item):
+            for line in cues.prose_lines(item.text):
                 found.take(item, line)
                 await pace.breathe()
         if not found.first:
@@ -288,17 +286,6 @@ class _Found:
 def _additions(section: Section, found: Iterable[tuple[str, list[int]]]) -> Iterator[Addition]:
     for text, seqs in found:
         yield Addition(section=section, text=text, sources=tuple(sorted(set(seqs))))
-
-
-def _lines(item: Item) -> Iterator[str]:
-    """Lines of an item's prose, code and console output left out, long ones in parts."""
-    fenced = False
-    for line in item.text.split("\n"):
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced and line.strip():
-            for start in range(0, len(line), WINDOW):
-                yield line[start : start + WINDOW]
 
 
 def _least(sentence: str) -> int:

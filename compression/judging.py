@@ -16,6 +16,7 @@ from compression.ledger import evict
 from compression.markdown import render
 from compression.planner import AUTOMATIC_FREES, FALLBACK_FREES, MANUAL_FREES, PlannerSettings
 from compression.ports import TokenCounter
+from compression.standing import with_missed
 from compression.types import (
     Draft,
     Entry,
@@ -105,7 +106,7 @@ def measure(
 
 
 def judge(draft: Draft, case: Case) -> Judgement:
-    """The draft within its cap, measured and audited.
+    """The draft with the rules that it missed, within its cap, measured and audited.
 
     Raises DraftRejected with a sentence when it is not fit, and Fruitless when it is sound but
     frees too little.
@@ -113,7 +114,8 @@ def judge(draft: Draft, case: Case) -> Judgement:
     _check_kept(case.base_ledger, draft.ledger)
     count = case.counter.count
     cap = planner.cap_tokens(case.sizes, case.settings)
-    ledger, evicted = evict(draft.ledger, cap, count)
+    whole, kept = with_missed(draft.ledger, case.span.items, cap_tokens=cap, count=count)
+    ledger, evicted = evict(whole, cap, count)
     text = render(ledger)
     check_summary(text, case.span.items)
     tokens = count(text)
@@ -131,7 +133,7 @@ def judge(draft: Draft, case: Case) -> Judgement:
         new_summary_tokens=tokens,
     )
     _check_gain(measures, case)
-    report = audit(case.span.items, text, evicted=evicted, notes=draft.notes)
+    report = audit(case.span.items, text, evicted=evicted, notes=(*draft.notes, *kept))
     return Judgement(
         ledger=ledger,
         text=text,

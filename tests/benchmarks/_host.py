@@ -147,7 +147,7 @@ class Host:
                 draft = await summarizer.draft(
                     span.items, self.ledger, focus="", on_tokens=_nobody_looks
                 )
-                self.summary_prompts += draft.prompt_tokens
+                self.summary_prompts += draft.spent.prompt_tokens
                 return span, judge(draft, case)
             except SummarizerError:
                 self.refused += 1

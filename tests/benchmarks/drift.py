@@ -114,7 +114,7 @@ def _plot(results: dict[str, tuple[list[Point], int]]) -> None:
 
 
 def main() -> int:
-    """0 when nobody's inventions came in, and whoever noted a rule kept it to the end."""
+    """0 when nobody's inventions came in and no rule was lost, whatever the model's quality."""
     results = {name: asyncio.run(run(name)) for name in ("extract", *QUALITIES)}
     _table(results)
     _plot(results)
@@ -123,11 +123,11 @@ def main() -> int:
         last = points[-1]
         if any(one.forged for one in points):
             bad.append(f"{name}: something that nobody said is in the summary")
-        if name != "drops lines" and last.rules < last.rules_planted:
+        if last.rules < last.rules_planted:
             bad.append(f"{name}: {last.rules_planted - last.rules} rules were lost")
         if any(b.rules < a.rules for a, b in pairwise(points)):
             bad.append(f"{name}: a rule that stood was dropped")
     if results["perfect"][0][-1].facts < FACTS - 2:
         bad.append("perfect: facts were lost")
-    print("\n".join(bad) or "No rule that stood was lost, and nothing was invented.")
+    print("\n".join(bad) or "No rule was lost, and nothing was invented.")
     return 1 if bad else 0

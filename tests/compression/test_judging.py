@@ -1,0 +1,167 @@
+"""The last door for every draft: what it may not change, what it must hold, what it must free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compression import planner, standing
+from compression.exceptions import DraftRejected
+from compression.judging import MOST_SHARE, Case, Fruitless, judge
+from compression.ledger import Delta, apply_delta
+from compression.planner import PlannerSettings
+from compression.testing import merged, says
+from compression.tokens import CharacterCounter
+from compression.types import (
+    Entry,
+    EntryState,
+    Item,
+    Ledger,
+    NarrativeLine,
+    Origin,
+    Role,
+    Section,
+    Sizes,
+    Trigger,
+)
+
+COUNTER = CharacterCounter()
+SIZES = Sizes(window=4000, reserve=1000, fixed=100, calibration=1.0)
+RULE = "Never use tabs in this project."
+TALK = says("They talked about words.")
+
+
+def conversation(*said: str, messages: int = 30) -> list[Item]:
+    """Users say these sentences first, then words."""
+    items = []
+    for seq in range(1, messages + 1):
+        role: Role = "user" if seq % 2 else "assistant"
+        text = said[seq // 2] if seq % 2 and seq // 2 < len(said) else "word " * 100
+        items.append(Item(seq=seq, role=role, text=text, tokens=COUNTER.count(text) + 4))
+    return items
+
+
+def case_of(
+    items: list[Item], ledger: Ledger | None = None, trigger: Trigger = Trigger.THRESHOLD
+) -> Case:
+    settings = PlannerSettings()
+    return Case(
+        base_text="",
+        base_ledger=ledger or Ledger(),
+        items=items,
+        span=planner.plan(items, SIZES, settings, trigger=trigger),
+        sizes=SIZES,
+        settings=settings,
+        trigger=trigger,
+        counter=COUNTER,
+    )
+
+
+def judged(delta: Delta, case: Case) -> dict[str, object]:
+    draft = merged(case.span.items, case.base_ledger, delta, model="m")
+    judgement = judge(draft, case)
+    return {"text": judgement.text, "ledger": judgement.ledger, **judgement.audit}
+
+
+def test_i18_a_rule_that_no_summariser_noted_is_kept_by_code() -> None:
+    """I18. Breaks when: judge() does not look for missed rules."""
+    case = case_of(conversation(RULE))
+    result = judged(TALK, case)
+    assert f"- {RULE} [1]" in str(result["text"])
+    assert f"kept by code: {RULE}" in str(result["notes"])
+    noted = judged(says("They talked.", constraints={1: RULE}), case)
+    assert str(noted["text"]).count(RULE) == 1
+    assert "kept by code" not in str(noted["notes"])
+
+
+def test_what_the_tail_says_is_not_looked_at() -> None:
+    """It is sent verbatim still. Breaks when: all items are looked at instead of the span's."""
+    items = conversation()
+    items[-2] = replace(items[-2], text=RULE)
+    assert RULE not in str(judged(TALK, case_of(items))["text"])
+
+
+def test_i13_a_rule_that_a_person_struck_out_stays_out() -> None:
+    """I13. Breaks when: the look for missed rules passes over entries that are not live."""
+    struck = Entry(
+        id=1,
+        section=Section.CONSTRAINTS,
+        text=RULE,
+        sources=(1,),
+        origin=Origin.PERSON,
+        state=EntryState.LIFTED,
+    )
+    result = judged(TALK, case_of(conversation(RULE), Ledger(entries=(struck,))))
+    assert RULE not in str(result["text"])
+
+
+def test_rules_go_before_what_can_be_evicted_and_never_make_a_draft_too_long() -> None:
+    """Breaks when: the rules kept by code have no bound, or are added after eviction."""
+    rules = [f"Never paint the gadget number {n} in colour {7 * n}, please." for n in range(13)]
+    context = [f"fact number {n} is {n * 11}" for n in range(60)]
+    filled, _ = apply_delta(Ledger(), TALK, first_seq=1, through_seq=1, user_seqs=[1])
+    entries = tuple(
+        Entry(id=n + 1, section=Section.CONTEXT, text=text, sources=(1,))
+        for n, text in enumerate(context)
+    )
+    base = replace(filled, entries=entries)
+    case = case_of(conversation(*rules), base)
+    result = judged(TALK, case)
+    text = str(result["text"])
+    cap = planner.cap_tokens(SIZES, case.settings)
+    assert COUNTER.count(text) <= cap
+    kept = sum(rule in text for rule in rules)
+    assert 3 <= kept < len(rules)
+    assert sum(COUNTER.count(rule) for rule in rules if rule in text) <= cap * standing.KEPT_SHARE
+    assert "there is no room" in str(result["notes"])
+
+
+@pytest.mark.parametrize("state", [EntryState.REPLACED, EntryState.EVICTED, None])
+def test_i18_i13_what_no_machine_may_change_is_still_there(state: EntryState | None) -> None:
+    """I13, I18: a live constraint, a person's entry, a person's narrative.
+
+    Breaks when: ``_check_kept`` is not called, or looks at one of the three only.
+    """
+    rule = Entry(id=1, section=Section.CONSTRAINTS, text=RULE, sources=(1,))
+    note = Entry(id=2, section=Section.CONTEXT, text="mine", origin=Origin.PERSON)
+    line = NarrativeLine(text="As told by me.", first_seq=0, through_seq=0, origin=Origin.PERSON)
+    base = Ledger(entries=(rule, note), narrative=(line,))
+    case = case_of(conversation(), base)
+    judge(merged(case.span.items, base, TALK, model="m"), case)
+    draft = merged(case.span.items, base, TALK, model="m")
+    for gone in (1, 2):
+        entries = tuple(
+            replace(one, state=state) if one.id == gone and state else one
+            for one in draft.ledger.entries
+            if one.id != gone or state
+        )
+        with pytest.raises(DraftRejected):
+            judge(replace(draft, ledger=replace(draft.ledger, entries=entries)), case)
+    spoken = tuple(one for one in draft.ledger.narrative if one != line)
+    with pytest.raises(DraftRejected):
+        judge(replace(draft, ledger=replace(draft.ledger, narrative=spoken)), case)
+
+
+def test_what_must_be_kept_may_exceed_the_cap_up_to_a_fifth_of_the_budget() -> None:
+    """Beyond it the person is asked to choose. Breaks when: either limit is the other."""
+    for tokens, fits in ((1.5 * 300, True), (MOST_SHARE * 3000 + 100, False)):
+        note = Entry(
+            id=1, section=Section.CONTEXT, text="word " * int(tokens), origin=Origin.PERSON
+        )
+        counted = COUNTER.count(note.text)
+        note = replace(note, text=note.text[: int(len(note.text) * tokens / counted)])
+        case = case_of(conversation(messages=36), Ledger(entries=(note,)))
+        if fits:
+            judged(TALK, case)
+        else:
+            with pytest.raises(Fruitless, match="Shorten the constraints"):
+                judged(TALK, case)
+
+
+def test_a_summary_that_frees_too_little_is_fruitless() -> None:
+    """Breaks when: ``_check_gain`` asks for nothing."""
+    case = case_of(conversation())
+    short = replace(case, span=replace(case.span, items=case.span.items[:1], through_seq=1))
+    with pytest.raises(Fruitless, match="would free"):
+        judged(TALK, short)
