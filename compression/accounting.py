@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compression.judging import Measures
+from compression.types import Spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +21,18 @@ class Accounting:
     #: provider's prompt cache: everything behind the instructions.
     lost_cache_cost: float | None
     #: US dollars that those tokens cost more than cached ones; None when no price is known.
+    calls: int
     prompt_tokens: int
     completion_tokens: int
-    #: What the calls for this summary took, as the provider counted.
+    #: All calls of models on the way to this summary, as the providers counted: refused drafts,
+    #: repairs and the probe included.
 
 
 def account(
     measures: Measures,
     *,
     uncached_surcharge: float | None,
-    prompt_tokens: int = 0,
-    completion_tokens: int = 0,
+    spent: Spent,
 ) -> Accounting:
     """The bill. ``uncached_surcharge``: US dollars that a million tokens cost more uncached."""
     after = measures.after
@@ -41,6 +43,7 @@ def account(
         tokens_after=after.total,
         lost_cache_tokens=lost,
         lost_cache_cost=surcharge,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
+        calls=spent.calls,
+        prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens,
     )

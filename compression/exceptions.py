@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from compression.types import Spent
+
 
 class UserFacingError(Exception):
     """An error with a sentence that its reader understands.
@@ -118,12 +120,13 @@ class SummaryInvalid(CompressionError):
 
 
 class SummarizerError(CompressionError):
-    """No draft could be had from this summariser."""
+    """No draft could be had from this summariser; ``spent`` is what the calls took all the same."""
 
     code = "summarizer_failed"
     status = 502
     retryable = True
     default_message = "The summary could not be written. Nothing was lost."
+    spent: Spent = Spent()
 
 
 class DraftRejected(SummarizerError):

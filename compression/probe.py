@@ -26,7 +26,7 @@ from compression.markdown import render
 from compression.ports import Complete
 from compression.redaction import redact
 from compression.salience import IDENTIFIER, NUMBER, PATH, URL, normalise
-from compression.types import Completion, Draft, Item, Ledger, Section
+from compression.types import Completion, Draft, Item, Ledger, Section, Spent
 
 logger = logging.getLogger(__name__)
 
@@ -138,6 +138,7 @@ async def probed(
     try:
         async with asyncio.timeout(SECONDS):
             completion = await _ask(complete, judgement.text, asked)
+        draft = replace(draft, spent=draft.spent + Spent.on(completion))
         answers = _answers(completion, len(asked))
     except (CompressionError, TimeoutError) as error:
         reason = error.message if isinstance(error, CompressionError) else "It took too long."
@@ -146,12 +147,6 @@ async def probed(
         # Whatever the host's function raises: the exam is extra, the summary is not.
         logger.exception("The closed-book probe broke")
         return draft, _noted(judgement, {"asked": len(asked), "error": "It could not be held."})
-    draft = replace(
-        draft,
-        cost=_sum(draft.cost, completion.cost),
-        prompt_tokens=draft.prompt_tokens + completion.prompt_tokens,
-        completion_tokens=draft.completion_tokens + completion.completion_tokens,
-    )
     return await asyncio.to_thread(_graded, draft, judgement, case, asked, answers)
 
 
@@ -216,9 +211,10 @@ def _graded(
             better = judge(replace(draft, ledger=ledger), case)
         except DraftRejected:
             return draft, _noted(judgement, result)
-        # What the first judgement took out is not in this ledger any more; the reviewer is told.
-        evicted = {"evicted": judgement.audit["evicted"]}
-        better = replace(better, audit={**better.audit, **evicted})
+        # What the first judgement took out or added is not to be seen in this ledger; the
+        # reviewer is told.
+        first = {name: judgement.audit[name] for name in ("evicted", "notes")}
+        better = replace(better, audit={**better.audit, **first})
         return replace(draft, ledger=ledger), _noted(better, result | {"added": added})
     return draft, _noted(judgement, result)
 
@@ -251,7 +247,3 @@ def _with_missed(ledger: Ledger, missed: Sequence[Question], case: Case) -> tupl
 
 def _noted(judgement: Judgement, result: Mapping[str, Any]) -> Judgement:
     return replace(judgement, audit={**judgement.audit, "probe": dict(result)})
-
-
-def _sum(first: float | None, second: float | None) -> float | None:
-    return second if first is None else first + (second or 0.0)

@@ -31,7 +31,7 @@ from compression.judging import Case, Fruitless, Judgement, judge
 from compression.ports import Summarizer
 from compression.probe import probed
 from compression.store import Base, FitDraft
-from compression.types import Draft, Item, Outcome, Sizes, Span, SummaryStatus, Trigger
+from compression.types import Draft, Item, Outcome, Sizes, Span, Spent, SummaryStatus, Trigger
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -48,6 +48,7 @@ class _Attempt:
     reason: str
     model: str
     fruitless: bool
+    spent: Spent
 
 
 _living: dict[int, Run] = {}
@@ -215,6 +216,7 @@ class Run:
     async def _attempt(
         self, summarizer: Summarizer, case: Case, *, degraded: bool
     ) -> tuple[Draft, Judgement]:
+        spent = Spent()
         try:
             draft = await summarizer.draft(
                 case.span.items,
@@ -222,35 +224,33 @@ class Run:
                 focus=self._request.focus,
                 on_tokens=self._progress,
             )
+            spent = draft.spent
             judgement = await asyncio.to_thread(judge, draft, case)
             probe = self._request.engine.probe
             if probe is not None and self._request.settings.probe and not degraded:
                 draft, judgement = await probed(probe, draft, judgement, case)
-        except DraftRejected as error:
-            fruitless = isinstance(error, Fruitless)
-            self._note(SummaryStatus.REJECTED, error.message, summarizer, fruitless=fruitless)
-            raise
         except SummarizerError as error:
-            self._note(SummaryStatus.FAILED, error.message, summarizer)
+            self._note(error, summarizer, spent)
             raise
         except Exception as error:
             logger.exception("The summariser %s broke", summarizer.label)
             broken = SummarizerError()
-            self._note(SummaryStatus.FAILED, broken.message, summarizer)
+            self._note(broken, summarizer, spent)
             raise broken from error
-        return replace(draft, degraded=degraded), judgement
+        # A version's bill is that of the whole way to it, refused drafts included.
+        whole = sum((one.spent for one in self._attempts), draft.spent)
+        return replace(draft, degraded=degraded, spent=whole), judgement
 
-    def _note(
-        self,
-        status: SummaryStatus,
-        reason: str,
-        summarizer: Summarizer,
-        *,
-        fruitless: bool = False,
-    ) -> None:
-        self._attempts.append(
-            _Attempt(status=status, reason=reason, model=summarizer.label, fruitless=fruitless)
+    def _note(self, error: SummarizerError, summarizer: Summarizer, spent: Spent) -> None:
+        refused = isinstance(error, DraftRejected)
+        attempt = _Attempt(
+            status=SummaryStatus.REJECTED if refused else SummaryStatus.FAILED,
+            reason=error.message,
+            model=summarizer.label,
+            fruitless=isinstance(error, Fruitless),
+            spent=spent + error.spent,
         )
+        self._attempts.append(attempt)
 
     async def _progress(self, tokens_written: int) -> None:
         now = time.monotonic()
@@ -309,7 +309,7 @@ class Run:
             usage_after=judgement.measures.after.share,
             model=draft.model,
             prompt_version=draft.prompt_version,
-            cost=draft.cost,
+            cost=draft.spent.cost,
             duration=time.monotonic() - self._began,
             degraded=draft.degraded,
             audit=judgement.audit | {"accounting": asdict(self._bill(draft, judgement))},
@@ -319,8 +319,7 @@ class Run:
         return account(
             judgement.measures,
             uncached_surcharge=self._request.engine.uncached_surcharge,
-            prompt_tokens=draft.prompt_tokens,
-            completion_tokens=draft.completion_tokens,
+            spent=draft.spent,
         )
 
     def _success(self, version: int, span: Span, draft: Draft, judgement: Judgement) -> Outcome:
@@ -336,7 +335,7 @@ class Run:
             usage_after=measures.after.share,
             degraded=draft.degraded,
             model=draft.model,
-            cost=draft.cost,
+            cost=draft.spent.cost,
             duration=time.monotonic() - self._began,
             notes=draft.notes,
         )
@@ -394,4 +393,5 @@ class Run:
                 fruitless=attempt.fruitless,
                 tail_tokens=self._tail_tokens,
                 model=attempt.model,
+                cost=attempt.spent.cost,
             )

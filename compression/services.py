@@ -24,7 +24,7 @@ from compression.planner import cap_tokens
 from compression.ports import TokenCounter, Transcript
 from compression.runs import claimed
 from compression.store import CompressionState, Version
-from compression.types import Item, Ledger, Outcome, Sizes, Trigger
+from compression.types import Item, Ledger, Outcome, Sizes, Spent, Trigger
 
 __all__ = [
     "Engine",
@@ -272,8 +272,11 @@ def _audit_now(prepared: Version, measures: Measures, engine: Engine) -> dict[st
     bill = account(
         measures,
         uncached_surcharge=engine.uncached_surcharge,
-        prompt_tokens=billed.get("prompt_tokens", 0),
-        completion_tokens=billed.get("completion_tokens", 0),
+        spent=Spent(
+            calls=billed.get("calls", 0),
+            prompt_tokens=billed.get("prompt_tokens", 0),
+            completion_tokens=billed.get("completion_tokens", 0),
+        ),
     )
     return {**prepared.audit, "accounting": asdict(bill)}
 

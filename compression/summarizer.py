@@ -25,7 +25,8 @@ from compression.exceptions import DraftRejected, SummarizerError
 from compression.ledger import Delta, apply_delta, parse_delta
 from compression.ports import Complete, TokenCounter
 from compression.quoting import Chunk, chunks, quote_item, quote_ledger, shortened
-from compression.types import Completion, Draft, Item, Ledger, Section
+from compression.standing import missed
+from compression.types import Completion, Draft, Item, Ledger, Section, Spent
 
 RETRIES = 2
 #: More attempts a chunk gets after a draft that was refused as a whole.
@@ -145,6 +146,13 @@ class PromptSummarizer:
         :class:`SummarizerError` when the model could not be asked or its window is too small.
         """
         run = _Run(nonce=self._nonce(), focus=focus[:LONGEST_FOCUS], on_tokens=on_tokens)
+        try:
+            return await self._draft(items, ledger, run)
+        except SummarizerError as error:
+            error.spent = run.spent
+            raise
+
+    async def _draft(self, items: Sequence[Item], ledger: Ledger, run: _Run) -> Draft:
         originals = {item.seq: item for item in items}
         notes: list[str] = []
         room = self._room(ledger, run)
@@ -169,9 +177,7 @@ class PromptSummarizer:
             model=run.model or self._label,
             prompt_version=PROMPT_VERSION,
             notes=tuple(notes),
-            cost=run.cost,
-            prompt_tokens=run.prompt_tokens,
-            completion_tokens=run.completion_tokens,
+            spent=run.spent,
         )
 
     def _room(self, ledger: Ledger, run: _Run) -> int:
@@ -211,10 +217,16 @@ class PromptSummarizer:
     async def _repair(
         self, user: str, first: Checked, source: Sequence[Item], ledger: Ledger, run: _Run
     ) -> Checked:
-        """The first answer's good entries and those that one more call put right."""
-        listed = "\n".join(self._within(first.problems, PROBLEMS * 3 // 4))
+        """The first answer's good entries and those that one more call put right.
+
+        The call also names the user's rules that the answer has not noted. It is not made for
+        these alone: they are copied word for word, which code can do as well when the draft is
+        judged.
+        """
+        forgotten = await asyncio.to_thread(_forgotten, first.kept, source, ledger)
+        listed = "\n".join(self._within((*first.problems, *forgotten), PROBLEMS * 3 // 4))
         ask = (
-            f"{user}\n\nThese entries of your last answer are wrong:\n{listed}\n"
+            f"{user}\n\nThese entries of your last answer are wrong or missing:\n{listed}\n"
             "Answer with one JSON object of the same shape that holds only these entries, "
             "corrected. Leave out what cannot be corrected."
         )
@@ -276,9 +288,7 @@ class _Run:
     focus: str
     on_tokens: Callable[[int], Awaitable[None]]
     model: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = None
+    spent: Spent = field(default_factory=Spent)
     _before: int = field(default=0)
     _now: int = field(default=0)
 
@@ -292,10 +302,22 @@ class _Run:
         self._before += max(self._now, completion.completion_tokens)
         self._now = 0
         self.model = completion.model or self.model
-        self.prompt_tokens += completion.prompt_tokens
-        self.completion_tokens += completion.completion_tokens
-        if completion.cost is not None:
-            self.cost = (self.cost or 0.0) + completion.cost
+        self.spent += Spent.on(completion)
+
+
+def _forgotten(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str]:
+    """The rules of the source's users that neither the ledger nor the delta holds, as problems."""
+    after, _ = apply_delta(
+        ledger,
+        delta,
+        first_seq=source[0].seq,
+        through_seq=source[-1].seq,
+        user_seqs=[item.seq for item in source if item.role == "user"],
+    )
+    return [
+        f"“{text:.200}”: the user's message {seq} rules so, and no constraint says it"
+        for seq, text in missed(source, after)
+    ]
 
 
 def read_delta(text: str) -> Delta:

@@ -218,6 +218,36 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What calls of models took, as the providers counted."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
+    #: US dollars; None when no price is known of any call.
+
+    @classmethod
+    def on(cls, completion: Completion) -> Spent:
+        """One call's."""
+        return cls(
+            calls=1,
+            prompt_tokens=completion.prompt_tokens,
+            completion_tokens=completion.completion_tokens,
+            cost=completion.cost,
+        )
+
+    def __add__(self, other: Spent) -> Spent:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Spent(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost=sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A summary that nobody has judged yet."""
 
@@ -226,9 +256,8 @@ class Draft:
     prompt_version: str
     notes: tuple[str, ...] = ()
     #: Operations that were ignored, entries that were repaired or dropped, each with its reason.
-    cost: float | None = None
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    spent: Spent = Spent()
+    #: All calls for it, those included whose answers were refused.
     degraded: bool = False
     #: Made by the deterministic extract because no model gave a fit one.
 

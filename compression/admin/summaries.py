@@ -349,6 +349,8 @@ def _bill(audit: Mapping[str, Any]) -> list[Fact]:
         lost, cost = f"{bill['lost_cache_tokens']:,} tokens", bill["lost_cache_cost"]
         priced = f"{lost}, {cost:.6f} USD" if cost is not None else lost
         called = f"{bill['prompt_tokens']:,} in, {bill['completion_tokens']:,} out"
+        if bill.get("calls"):
+            called += f", in {bill['calls']:,} calls"
         facts += [
             Fact(label="Next request", value=sizes),
             Fact(label="Read anew because the prompt cache is lost", value=priced),

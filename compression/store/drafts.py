@@ -215,11 +215,13 @@ def record_attempt(
     fruitless: bool = False,
     tail_tokens: int = 0,
     model: str = "",
+    cost: float | None = None,
 ) -> None:
     """Keep an attempt that gave no summary, with its reason, for the reviewer and the breaker.
 
     ``run`` names the run that the attempt belongs to; ``final`` marks the one that ended a run
-    without success, which alone counts for the breaker.
+    without success, which alone counts for the breaker. ``cost``, US dollars, is this attempt's
+    own; the version that the run came to in the end counts it too.
     Nothing is kept of a conversation that is gone.
     """
     with transaction.atomic():
@@ -233,6 +235,7 @@ def record_attempt(
             trigger=trigger.value,
             reason=reason,
             model=model[:200],
+            cost=cost,
             audit={
                 "run": run,
                 "final": final,

@@ -16,7 +16,17 @@ from compression.planner import PlannerSettings, cap_tokens, plan
 from compression.probe import GAP, probed, questions
 from compression.testing import merged, says
 from compression.tokens import CharacterCounter
-from compression.types import Completion, Draft, EntryState, Item, Ledger, Section, Sizes, Trigger
+from compression.types import (
+    Completion,
+    Draft,
+    EntryState,
+    Item,
+    Ledger,
+    Section,
+    Sizes,
+    Spent,
+    Trigger,
+)
 
 COUNTER = CharacterCounter()
 SIZES = Sizes(window=4000, reserve=1000, fixed=100, calibration=1.0)
@@ -136,7 +146,7 @@ async def test_what_is_not_known_is_added_with_its_source() -> None:
     assert FACTS[3] in after.text
     assert "48213" not in after.text
     assert len(examinee.asked) == 1
-    assert (better.cost, better.prompt_tokens, better.completion_tokens) == (0.25, 100, 10)
+    assert better.spent == Spent(calls=1, prompt_tokens=100, completion_tokens=10, cost=0.25)
     assert after.summary_tokens == COUNTER.count(after.text)
 
 

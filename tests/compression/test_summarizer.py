@@ -102,7 +102,7 @@ async def test_it_works() -> None:
     made, told = await draft(model, focus="tabs")
     assert [entry.text for entry in made.ledger.entries] == ["Never use tabs."]
     assert made.ledger.narrative[0].text == "A rule was set."
-    assert (made.model, made.prompt_version, made.cost) == ("m", PROMPT_VERSION, 0.25)
+    assert (made.model, made.prompt_version, made.spent.cost) == ("m", PROMPT_VERSION, 0.25)
     assert (made.notes, made.degraded, told) == ((), False, [5])
     assert '<message-ab12cd34 seq="1" role="user">' in model.asked[0]
     assert "Pay special attention to: tabs" in model.asked[0]
@@ -159,6 +159,22 @@ async def test_one_repair_names_all_problems_and_the_rest_is_dropped() -> None:
     assert [entry.text for entry in made.ledger.entries] == ["port = 8080", "x"]
     assert any("7777" in note for note in made.notes)
     assert any("9999" in note for note in made.notes)
+
+
+async def test_a_repair_also_names_the_rules_that_were_forgotten() -> None:
+    """And none is made for these alone: whoever judges the draft copies them.
+
+    Breaks when: ``_forgotten`` names nothing, or what the answer noted already.
+    """
+    items = [say(1, "user", "Never use tabs. Always answer in German. Port 8080."), ITEMS[1]]
+    noted = add("Never use tabs.", 1, section="constraints")
+    model = Model({"narrative": "They talked.", "add": [noted, add("port = 9999", 1)]}, GOOD)
+    await draft(model, items)
+    assert "Always answer in German." in model.asked[1].split("wrong or missing:")[1]
+    assert "Never use tabs." not in model.asked[1].split("wrong or missing:")[1]
+    model = Model({"narrative": "They talked.", "add": [noted]})
+    await draft(model, items)
+    assert len(model.asked) == 1
 
 
 async def test_secrets_stay_out_of_the_ledger() -> None:
