@@ -171,6 +171,7 @@ class MessageAdmin(Shown):
     search_fields = ("text",)
     ordering = ("seq",)
     review_template = "admin/chatapp/message/review.html"
+    linked_lookups = frozenset({CONVERSATION_PARAMETER, "seq__gte", "seq__lte"})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         """With the beginning of each text; the whole of it may be long."""

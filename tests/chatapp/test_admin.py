@@ -139,6 +139,33 @@ def test_summaries_may_be_seen_without_messages(summary: Summary) -> None:
     assert "three" not in listed
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "conversation/?draft__startswith=a",
+        "conversation/?system_prompt__contains=private",
+        "conversation/?compressed_context__contains=spaces",
+        "conversation/?messages__text__contains=five",
+        "conversation/?owner__password__startswith=a",
+        "summary/?audit__icontains=original",
+        "summary/?audit__missing__contains=original",
+        "summary/?conversation__draft__contains=a",
+        "message/?conversation__id__exact={}&conversation__draft__contains=a",
+        "accessrecord/?conversation__title__startswith=A",
+    ],
+)
+def test_a05_a_list_is_narrowed_by_its_filters_only(summary: Summary, query: str) -> None:
+    """A05: what a page does not show cannot be guessed letter by letter from a list's length.
+
+    Breaks when: ``ReviewAdmin.lookup_allowed`` is Django's.
+    """
+    permissions = ("view_summary", "view_conversation", "view_message", "view_accessrecord")
+    client = browser_of(staff("reviewer", *permissions))
+    response = client.get(BASE + query.format(summary.conversation_id))
+    assert response.status_code == 400
+    assert "A talk" not in response.content.decode()
+
+
 def test_a_look_at_anothers_conversation_leaves_one_record(summary: Summary) -> None:
     """One record a request, for each kind of page, and none for lists of many.
 
