@@ -124,6 +124,13 @@ async def proceed(
     return await send(user_id, code, CONTINUE, client_msg_id)
 
 
+async def edit_queued(user_id: int, code: str, text: str) -> None:
+    """Put another text in place of the one that waits. Raises as :func:`send`, NothingQueued."""
+    frame = await aowned_frame(user_id, code)
+    await check_size(frame, await profile_of(frame.model), await count(text))
+    await sending.achange_queue(user_id, code, "edit", text)
+
+
 async def send_now(user_id: int, code: str) -> None:
     """Stop the open turn, so that the message that waits is sent. Raises NotFound."""
     try:

@@ -155,7 +155,7 @@ async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
     if action == "send_now":
         await commands.send_now(user_id(request), code)
     elif action == "edit":
-        await sending.achange_queue(user_id(request), code, "edit", forms.message_text(fields))
+        await commands.edit_queued(user_id(request), code, forms.message_text(fields))
     elif action == "remove":
         await sending.achange_queue(user_id(request), code, "remove")
     else:

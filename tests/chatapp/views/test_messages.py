@@ -117,6 +117,26 @@ async def test_while_a_reply_is_written_a_message_waits(
     assert texts == ["Hello", "It waits better"]
 
 
+async def test_what_waits_cannot_become_too_large(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """The figures are looked at again when a waiting message is changed, as when it was sent.
+
+    Breaks when: ``edit_queued`` does not call ``check_size``.
+    """
+    gate = asyncio.Event()
+    upstream.enqueue(held(gate))
+    await send(client, code)
+    await client.post(f"/c/{code}/messages/", form("What waits"), headers=JSON)
+    giant = {"action": "edit", "text": "word " * 20_000}
+    refused = await client.post(f"/c/{code}/queue/", giant, headers=JSON)
+    assert refused.status_code == 413
+    assert error_of(refused)["code"] == "too_large"
+    row = await Conversation.objects.aget()
+    assert (row.draft, row.send_when_done) == ("What waits", True)
+    gate.set()
+
+
 async def test_what_waits_can_be_removed_and_is_a_draft_again(
     client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
