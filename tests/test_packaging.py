@@ -71,6 +71,26 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
     assert not tools & set(locked("requirements.txt"))
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def test_s03_nothing_may_be_older_than_its_security_fixes() -> None:
+    """S03: neither what the project asks for nor what the locks hold.
+
+    Breaks when: a lower bound in pyproject.toml, or a version in a lock, is put below these.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    requirements = "\n".join(project["dependencies"])
+    asked = dict(re.findall(r"^([a-z0-9-]+)[^>\n]*>=([\d.]+)", requirements, re.MULTILINE))
+    assert len(asked) == len(project["dependencies"])
+    fixed = {"django": "5.2.19", "channels": "4.3.2", "daphne": "4.2.3", "asgiref": "3.13"}
+    assert [name for name in fixed if _numbers(asked[name]) < _numbers(fixed[name])] == []
+    for lock in ("requirements.txt", "requirements-dev.txt"):
+        held = {name: version for name, (version, _) in locked(lock).items()}
+        assert [one for one in asked if _numbers(held[one]) < _numbers(asked[one])] == []
+
+
 def test_testing_happens_with_what_is_served() -> None:
     tested = locked("requirements-dev.txt")
     different = {
