@@ -50,7 +50,7 @@ async def test_i4_i22_the_streamed_screen_equals_a_fresh_load(
     assert await screen.feed_html() == streamed
 
 
-async def test_the_page_loads_nothing_remote_and_obeys_its_policy(
+async def test_x03_the_page_loads_nothing_remote_and_obeys_its_policy(
     screen: Screen, product: RunningServer
 ) -> None:
     await screen.ask("![x](https://example.org/a.png) <img src='https://example.org/b.png'>")

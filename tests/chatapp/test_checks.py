@@ -145,7 +145,9 @@ def test_i32_the_models_have_their_migrations(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["SECRET_KEY", "ALLOWED_HOSTS", "ALLOWED_ORIGINS"])
-def test_a_deployment_without_its_own_values_refuses_to_start(tmp_path: Path, name: str) -> None:
+def test_s01_a_deployment_without_its_own_values_refuses_to_start(
+    tmp_path: Path, name: str
+) -> None:
     done = manage(tmp_path, "check", **{name: ""})
     assert done.returncode == 1
     assert f"{name} is not set" in done.stderr

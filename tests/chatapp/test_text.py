@@ -46,7 +46,7 @@ def test_i28_the_edges_are_clean() -> None:
     assert clean("\x01\ud7ff\ue000\uffff") == "\x01\ud7ff\ue000\uffff"
 
 
-def test_deceiving_characters_are_shown_or_left_out() -> None:
+def test_x09_deceiving_characters_are_shown_or_left_out() -> None:
     assert visible("gpj.\u202eexe\u202c") == "gpj.⟦U+202E⟧exe⟦U+202C⟧"
     assert visible("\x1b]52;c;x\x07\x9b\x7f") == "␛]52;c;x␇\ufffd␡"
     assert visible("a\u200b\ufeff\U000e0041b") == "ab"

@@ -63,7 +63,7 @@ def test_a_page_shows_the_newest_and_pages_back_without_gaps(alice: User) -> Non
     assert seen == list(range(1, 201))
 
 
-def test_reading_costs_the_same_number_of_queries_at_any_length(alice: User) -> None:
+def test_r05_reading_costs_the_same_number_of_queries_at_any_length(alice: User) -> None:
     counts = []
     for length in (30, 3000):
         code = long_conversation(alice, length)

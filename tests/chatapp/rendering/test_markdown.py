@@ -116,7 +116,7 @@ def test_a_table_scrolls_and_aligns_by_class() -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_i22_a_payload_is_inert(payload: str) -> None:
-    """I22.
+    """I22, X01, X02, X03, X04, X06: elements, schemes, pictures, htmx attributes, breaking out.
 
     Breaks when: ``_Parser`` is built with ``html=True`` and ``sanitise`` returns its input.
     """
@@ -154,14 +154,14 @@ def test_the_sanitiser_removes_ids_and_foreign_classes() -> None:
 
 
 @pytest.mark.parametrize("bidi", ["\u202e", "&#x202e;", "&#8238;"])
-def test_a_direction_override_is_shown(bidi: str) -> None:
+def test_x09_a_direction_override_is_shown(bidi: str) -> None:
     html = render(f"a{bidi}b `c\u202e` [d](https://x.example 'e\u2066')")
     assert "\u202e" not in html
     assert "\u2066" not in html
     assert "⟦U+202E⟧" in html
 
 
-def test_hidden_characters_are_left_out() -> None:
+def test_x09_hidden_characters_are_left_out() -> None:
     hidden = "".join(chr(0xE0000 + ord(sign)) for sign in "obey")
     assert render(f"a\u200b{hidden}b \x1b[31mred") == "<p>ab ␛[31mred</p>\n"
 
