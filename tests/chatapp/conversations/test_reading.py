@@ -13,6 +13,7 @@ from chatapp.conversations import progress, reading, sending, windows
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Summary, TurnStatus
+from chatapp.screen import PageView
 from tests.chatapp.talking import (
     HOLDER,
     at_once,
@@ -102,32 +103,37 @@ def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) 
     """
     code = new(alice)
     pk = row_of(code).pk
-    views = [(0, reading.changes(pk, 0, context_view))]
+    views: list[tuple[int, PageView]] = []
 
-    def note() -> None:
+    def check() -> None:
+        """Whoever was cut off at any moment before is brought to what there is now."""
+        now = reading.page(alice.pk, code, context_view)
+        turns = {one.turn: one for one in reading.turn_views(row_of(code).turns.all())}
+        for number, view in views:
+            changed = reading.changes(pk, number, context_view)
+            shown = {one.seq: one for one in (*view.messages, *changed.messages)}
+            assert [shown[seq] for seq in sorted(shown)] == now.messages, number
+            assert (changed.turn, changed.context) == (now.turn, now.context)
+            opened = [one for one in (view.turn, changed.turn) if one is not None]
+            told = {one.turn: one for one in (*opened, *view.turns, *changed.turns)}
+            assert all(turns[one] == view for one, view in told.items()), number
         views.append((row_of(code).event_no, reading.changes(pk, 0, context_view)))
 
+    check()
     first = begin(alice, code, "one")
-    note()
+    check()
     end(first, "first", TurnStatus.FAILED, error={"code": "llm_cut"})
-    note()
+    check()
     exchange(alice, code, "two")
-    note()
+    check()
     again = sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
-    note()
+    check()
     end(again, "better")
-    note()
+    check()
     edited = sending.edit(alice.pk, code, 1, text="uno", tokens=1, model="m", holder=HOLDER)
-    note()
+    check()
     end(edited, "eins")
-    now = reading.page(alice.pk, code, context_view)
-    for number, view in views:
-        changed = reading.changes(pk, number, context_view)
-        shown = {one.seq: one for one in view.messages}
-        shown |= {one.seq: one for one in changed.messages}
-        assert [shown[seq] for seq in sorted(shown)] == now.messages, number
-        assert changed.turn == now.turn
-        assert changed.context == now.context
+    check()
 
 
 def test_what_the_next_request_is_made_of(alice: User) -> None:

@@ -143,7 +143,10 @@ def test_a_reply_is_found_once_it_is_whole(alice: User) -> None:
     for text in ("first", "first second"):
         Message.objects.filter(pk=reply.pk).update(text=text)
         assert search(alice.pk, "second").messages == []
-    Message.objects.filter(pk=reply.pk).update(text="second third", status="complete")
+    # The last checkpoint may have had all of it.
+    Message.objects.filter(pk=reply.pk).update(status="complete")
+    assert seqs(search(alice.pk, "second")) == [2]
+    Message.objects.filter(pk=reply.pk).update(text="second third")
     assert seqs(search(alice.pk, "third")) == [2]
     assert search(alice.pk, "first").messages == []
     Message.objects.filter(pk=reply.pk).update(text="fourth")
@@ -157,6 +160,19 @@ def test_a_reply_is_found_once_it_is_whole(alice: User) -> None:
             cursor.execute(
                 "INSERT INTO chatapp_messagetext (chatapp_messagetext) VALUES ('integrity-check')"
             )
+
+
+def test_a_reply_in_a_script_without_spaces_is_found_once_it_is_whole(alice: User) -> None:
+    """There the messages themselves are looked through, and no index leaves any out.
+
+    Breaks when: ``ranked`` does not look at the status.
+    """
+    code = new(alice)
+    begin(alice, code, "question")
+    Message.objects.filter(seq=2).update(text="桜が咲いた")
+    assert search(alice.pk, "桜").messages == []
+    Message.objects.filter(seq=2).update(status="complete")
+    assert seqs(search(alice.pk, "桜")) == [2]
 
 
 def test_newest_first_and_within_one_conversation(alice: User) -> None:
