@@ -56,7 +56,7 @@ lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links pyproject.toml -o requirements.txt
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
-		--no-emit-find-links pyproject.toml --group dev -o requirements-dev.txt
+		--no-emit-find-links pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
 
 # The environment. Whoever has tested here keeps the tools of testing.
 $(VENV)/uv: requirements-bootstrap.txt

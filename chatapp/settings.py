@@ -216,6 +216,7 @@ LOGGING = {
         "chatapp": {"level": "INFO"},
         "compression": {"level": "INFO"},
         # Their debug and info lines hold addresses and request options.
+        "openai": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
     },

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import cache, partial
+from importlib import import_module
 
 from channels.layers import get_channel_layer
 from django.conf import settings
@@ -15,7 +17,6 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.adapt import Learned
 from chatapp.llm.client import LLMClient
 from chatapp.llm.demo import DemoClient
-from chatapp.llm.openai_client import OpenAIClient
 from chatapp.llm.prices import prices_of
 from chatapp.machinery import Machinery
 from chatapp.pacing import Pace
@@ -33,6 +34,9 @@ def demo() -> bool:
 def _client() -> LLMClient:
     if demo():
         return DemoClient(counter=default_counter())
+    # The SDK takes a third of a second and 25 MB to import: not before the pages can be served.
+    from chatapp.llm.openai_client import OpenAIClient
+
     return OpenAIClient(
         base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
         api_key=settings.OPENAI_API_KEY,
@@ -102,6 +106,9 @@ def started() -> bool:
 
 async def start() -> None:
     """Begin to sweep what crashed processes left, and ask which models there are."""
+    if not demo():
+        # In a thread: what is served already is not to wait for it.
+        await asyncio.to_thread(import_module, "chatapp.llm.openai_client")
     runner().keep()
     runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")
 

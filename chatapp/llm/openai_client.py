@@ -1,10 +1,10 @@
 """Any OpenAI-compatible server, by HTTP.
 
-The HTTP library gives addresses, authentication and connections; the bytes of a reply go to our own
-decoder. OpenAI's own package is not used: of it a relay that reads, retries and words its errors by
-itself would need an address and two headers, for a third of a second at each start, 25 MB, and as
-much time for one request as for everything else that is sent with it. Redirects are not followed,
-since they would take the conversation elsewhere.
+The SDK gives configuration, authentication and whole answers. A reply is asked for with its address
+and headers but not by its methods, which walk through the options of each request at the cost of
+all else that is sent with it; the bytes that come go to our own decoder. Retries are ours too,
+since the SDK waits up to two minutes on ``Retry-After`` without a word, and redirects are not
+followed, since they would take the conversation elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from urllib.request import getproxies
 
 import httpx2
 import stamina
+from openai import AsyncOpenAI, Omit
 
 from chatapp.llm.adapt import Adaptation, Learned, objection
 from chatapp.llm.classify import MAX_BODY, from_response
@@ -59,8 +60,8 @@ QUICK_RETRIES = frozenset({502, 503})
 class OpenAIClient:
     """An :class:`chatapp.llm.client.LLMClient` for one server.
 
-    ``base_url`` usually ends in ``/v1``; credentials in it are sent as Basic authentication and
-    appear nowhere else. An empty ``api_key`` sends none. ``on_learned`` is
+    ``base_url`` as in the SDK, usually ending in ``/v1``; credentials in it are sent as Basic
+    authentication and appear nowhere else. An empty ``api_key`` sends none. ``on_learned`` is
     awaited when a server turns out to know more or less than was thought; it must not raise.
     ``gather`` gives the seconds for which the bytes of a reply that has begun may gather between
     two readings, since nobody is shown every token by itself.
@@ -79,13 +80,6 @@ class OpenAIClient:
         self._on_learned = on_learned
         self._adaptations: dict[str, Adaptation] = {}
         address, credentials = split_credentials(base_url)
-        self._address = address.rstrip("/")
-        self._headers = {
-            "Accept": "text/event-stream, application/json",
-            "Accept-Encoding": "identity",
-            "User-Agent": "palimpsest",
-            **({"Authorization": f"Bearer {api_key}"} if api_key else {}),
-        }
         self._has_key = bool(api_key) or credentials is not None
         self._secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
         timeout = httpx2.Timeout(None, connect=self._limits.connect, pool=self._limits.connect)
@@ -100,6 +94,17 @@ class OpenAIClient:
             follow_redirects=False,
             event_hooks={"response": [self._refuse_errors]},
         )
+        self._sdk = AsyncOpenAI(
+            base_url=address,
+            api_key=api_key or "none",
+            max_retries=0,
+            timeout=timeout,
+            http_client=self._http,
+            default_headers={"Accept-Encoding": "identity"},
+        )
+        headers = self._sdk.default_headers | (self._sdk.auth_headers if api_key else {})
+        self._headers = {name: text for name, text in headers.items() if isinstance(text, str)}
+        self._unsigned: dict[str, Any] = {} if api_key else {"Authorization": Omit()}
 
     @asynccontextmanager
     async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
@@ -118,8 +123,12 @@ class OpenAIClient:
         """What the server lists under ``/models``."""
         clock = Clock(self._limits)
         async with AsyncExitStack() as stack:
-            response = await self._request("GET", "models", None, clock, stack)
-            body = await self._bounded_body(response, clock, MAX_MODELS_BODY)
+            opening = self._sdk.models.with_streaming_response.list(extra_headers=self._unsigned)
+            try:
+                opened = await clock.within(stack.enter_async_context(opening))
+            except Exception as error:
+                raise opening_error(error, self._limits) from None
+            body = await self._bounded_body(opened.http_response, clock, MAX_MODELS_BODY)
         return await asyncio.to_thread(read_models, body)
 
     async def aclose(self) -> None:
@@ -191,21 +200,11 @@ class OpenAIClient:
     async def _ask(
         self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
     ) -> httpx2.Response:
-        clock.asking()
-        return await self._request("POST", "chat/completions", body, clock, stack)
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None,
-        clock: Clock,
-        stack: AsyncExitStack,
-    ) -> httpx2.Response:
         """The response whose body is still to be read, opened on ``stack``."""
+        clock.asking()
         try:
-            url = f"{self._address}/{path}"
-            asked = self._http.build_request(method, url, json=body, headers=self._headers)
+            url = self._sdk.base_url.join("chat/completions")
+            asked = self._http.build_request("POST", url, json=body, headers=self._headers)
             response = await clock.within(self._http.send(asked, stream=True))
         except Exception as error:
             # ValueError and its kin come through, and their texts may hold the key.
@@ -214,7 +213,7 @@ class OpenAIClient:
         return response
 
     async def _refuse_errors(self, response: httpx2.Response) -> None:
-        """Turn every answer but success into our error, reading a bounded part of it."""
+        """Turn every answer but success into our error, before the SDK reads it without bound."""
         if response.is_success:
             return
         parts: list[bytes] = []

@@ -1,8 +1,8 @@
 """Server-sent events in, chunks out: pure, incremental, strict, bounded.
 
-OpenAI's own package builds a model object for each chunk, which costs about ten times as much as
-the JSON itself, and passes stray exceptions on. This decoder takes bytes at any split and yields
-the values of :mod:`chatapp.llm.client`. It ignores what it does not know, and raises an
+The SDK builds a model object for each chunk, which costs about ten times as much as the JSON
+itself, and passes stray exceptions on. This decoder takes bytes at any split and yields the
+values of :mod:`chatapp.llm.client`. It ignores what it does not know, and raises an
 :class:`chatapp.llm.errors.LLMError` for what cannot be a reply.
 
 The framing follows the WHATWG HTML standard, section 9.2.6 "Interpreting an event stream".

@@ -1,4 +1,4 @@
-"""What the HTTP library raises, as our own errors: no URL, key or stack in them."""
+"""What the SDK and the HTTP library raise, as our own errors: no URL, key or stack in them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Iterator
 
 import httpx2
+from openai import OpenAIError
 
 from chatapp.llm.errors import (
     LLMError,
@@ -20,6 +21,7 @@ from chatapp.llm.errors import (
 from chatapp.llm.limits import Limits
 
 _EXPECTED = (
+    OpenAIError,
     httpx2.HTTPError,
     httpx2.InvalidURL,
     httpx2.StreamError,
