@@ -8,8 +8,6 @@ import { sendAsBranch } from "./message.js";
 
 const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
 const GIVES_UP = 30000;
-// It may be stored all the same: only the same identifier may be sent again.
-const UNSURE = ["internal", "storage_unavailable"];
 const DRAFT_PAUSE = 800;
 const DRAFT = `draft:${code || "new"}`;
 const SENDING = `sending:${code}`;
@@ -141,12 +139,12 @@ async function deliver(id, text) {
   const late = setTimeout(() => (unsent.hidden = false), NOT_CONFIRMED);
   try {
     const answer = await post(main.dataset.urlSend, { text, client_msg_id: id, last_seen_seq: seen }, AbortSignal.timeout(GIVES_UP));
+    const error = answer.json.error;
     if (answer.ok) acknowledged(id, text, answer.json);
-    else if (answer.status < 500 || (answer.json.error && !UNSURE.includes(answer.json.error.code))) {
-      refused(id, text, answer.status, answer.json.error);
-    } else {
-      unsent.hidden = false;
-      if (answer.json.error) showError(answer.json.error.message);
+    else if (answer.status < 500 || (error && !error.retryable)) refused(id, text, answer.status, error);
+    else {
+      unsent.hidden = false; // It may be stored all the same: it is the same message that is sent again.
+      if (error) showError(error.message);
     }
   } catch {
     unsent.hidden = false;

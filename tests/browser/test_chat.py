@@ -114,6 +114,30 @@ async def test_i2_what_was_not_sent_can_be_sent_again_and_is_there_once(screen: 
     await expect(screen.page.get_by_text("Will be sent when the reply ends")).to_have_count(0)
 
 
+async def test_what_may_have_been_stored_is_sent_again_as_the_same_message(screen: Screen) -> None:
+    """I2: a database that fails while it stores leaves open whether it has.
+
+    Breaks when: ``deliver`` in composer.js gives the text back for any error that has a code.
+    """
+    await screen.ask("Hello.")
+    said = {"code": "storage_unavailable", "message": "The database is away.", "retryable": True}
+
+    async def fail_after_storing(route: Route) -> None:
+        await route.fetch()
+        await route.fulfill(status=503, json={"error": said})
+
+    await screen.page.route_web_socket("**/ws/**", lambda socket: None)
+    await screen.page.reload()
+    await screen.page.route("**/messages/", fail_after_storing, times=1)
+    await screen.send("Are you there?")
+    await expect(screen.page.get_by_role("alert")).to_contain_text("The database is away.")
+    pending = screen.articles.filter(has_text="Are you there?")
+    await pending.get_by_role("button", name="Retry").click()
+    await expect(screen.page.get_by_text("Not sent")).to_be_hidden()
+    await screen.page.reload()
+    await expect(screen.feed.locator(".user", has_text="Are you there?")).to_have_count(1)
+
+
 async def test_a_server_out_of_reach_is_said_and_nothing_is_lost(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.page.route("**/messages/", lambda route: route.abort())
