@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.faults.following import beside, cookies_of
 from tests.json_client import Json, JsonClient
-from tests.servers import RunningServer
+from tests.servers import ROOT, RunningServer, free_port, status_of
 from tests.upstreams import RunningUpstream, running_upstream
 
 Serve = Callable[..., RunningServer]
@@ -141,21 +145,40 @@ async def test_i5_i7_after_sigkill_the_turn_is_interrupted_and_its_text_kept(
     assert upstream.chats()[-1]["messages"][2]["content"] == reply["text"]
 
 
-async def test_d09_sigterm_stores_what_came_and_ends_in_time(
-    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+@contextmanager
+def under_uvicorn(server: RunningServer) -> Iterator[RunningServer]:
+    """Another process on the same database, under a server that tells its end by lifespan."""
+    port = free_port()
+    command = ["uvicorn", "chatapp.asgi:application", "--port", str(port), "--lifespan", "on"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        env=server.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        yield RunningServer(
+            process=process, base_url=address, signin_link="", environment=server.environment
+        )
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def is_ended_in_order(
+    server: RunningServer, client: JsonClient, folder: Path, how: signal.Signals
 ) -> None:
-    """Breaks when: the shutdown trigger is not installed: Daphne ends without any ``finally``."""
-    upstream.script(SLOW)
-    server = serve(OPENAI_BASE_URL=upstream.base_url)
-    client = await signed_in(server)
-    clients.append(client)
+    """Told to end in the middle of a reply, it stores what came, within ten seconds."""
     await client.create()
     await client.send("Hello")
     offset, shown = await shown_text(client)
     begun = time.monotonic()
-    status = await asyncio.to_thread(server.terminate)
+    server.process.send_signal(how)
+    await asyncio.to_thread(server.process.wait, 20)
     assert time.monotonic() - begun < 10
-    assert status == 0
     ((turn_status, text, message_status),) = rows(
         folder,
         "SELECT t.status, m.text, m.status FROM chatapp_turn t"
@@ -163,6 +186,45 @@ async def test_d09_sigterm_stores_what_came_and_ends_in_time(
     )
     assert (turn_status, message_status) == ("interrupted", "partial")
     assert text[offset:].startswith(shown)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_d09_an_orderly_end_stores_what_came_in_time(
+    serve: Serve,
+    upstream: RunningUpstream,
+    folder: Path,
+    clients: list[JsonClient],
+    how: signal.Signals,
+) -> None:
+    """Breaks when: the shutdown trigger is not installed: Daphne ends without any ``finally``."""
+    upstream.script(SLOW)
+    server = serve(OPENAI_BASE_URL=upstream.base_url)
+    client = await signed_in(server)
+    clients.append(client)
+    await is_ended_in_order(server, client, folder, how)
+    assert server.process.returncode == 0
+
+
+async def test_d09_an_orderly_end_under_a_server_with_lifespan(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """Breaks when: the ASGI application does not flush at ``lifespan.shutdown``."""
+    upstream.script(SLOW)
+    first = serve(OPENAI_BASE_URL=upstream.base_url)
+    clients.append(await signed_in(first))
+    with under_uvicorn(first) as server:
+        client = beside(cookies_of(clients[0]), server.base_url, origin=first.origin)
+        clients.append(client)
+        await until(lambda: answers(f"{server.base_url}/healthz"))
+        await is_ended_in_order(server, client, folder, signal.SIGTERM)
+
+
+def answers(address: str) -> bool:
+    """Whether somebody listens there and is well."""
+    try:
+        return status_of(address) == 200
+    except OSError:
+        return False
 
 
 async def test_i7_closing_every_socket_changes_nothing(
