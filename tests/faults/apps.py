@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
+from channels_redis.pubsub import RedisPubSubLoopLayer
 from django.apps import AppConfig
 
 LEASE = timedelta(seconds=float(os.environ.get("TESTS_LEASE", "3")))
@@ -15,7 +18,10 @@ PING_TIMEOUT = 2
 
 
 class Hastened(AppConfig):
-    """``TESTS_BUS=lost`` makes the bus deliver nothing at all, within the process neither."""
+    """``TESTS_BUS=lost`` makes the bus deliver nothing at all, within the process neither.
+
+    ``TESTS_BUS=some`` has Redis lose every other message that this process publishes.
+    """
 
     name = "tests.faults"
 
@@ -33,6 +39,18 @@ class Hastened(AppConfig):
         catalogue.Catalogue.calibrate = _do_nothing  # type: ignore[method-assign]
         if os.environ.get("TESTS_BUS") == "lost":
             bus.Bus.publish = bus.Bus.nudge = _do_nothing  # type: ignore[method-assign]
+        if os.environ.get("TESTS_BUS") == "some":
+            RedisPubSubLoopLayer.group_send = _every_other(RedisPubSubLoopLayer.group_send)
+
+
+def _every_other(send: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    turns = itertools.cycle([True, False])
+
+    async def sometimes(*args: object) -> None:
+        if next(turns):
+            await send(*args)
+
+    return sometimes
 
 
 async def _do_nothing(*_args: object, **_named: object) -> None:

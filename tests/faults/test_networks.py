@@ -313,6 +313,34 @@ async def test_i4_d03_a_bus_that_loses_everything(
     await asyncio.to_thread(server.kill)
 
 
+async def test_i4_a_bus_that_loses_every_other_message(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """Between two processes, by a real Redis: beginnings, ends and half of the text do not arrive.
+
+    Breaks when: a delta is passed on whose offset is not where the viewer's text ends, or a viewer
+    is not told the last of several events of one number because it has the first.
+    """
+    server = await asyncio.to_thread(lambda: wide_world.start(TESTS_BUS="some"))
+    there = wide_world.at(server.base_url, server, person.code)
+    follower = Follower(person)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        texts = {}
+        for number in range(3):
+            identity = str(uuid.uuid4())
+            texts[identity] = f"slowly {60 + number}"
+            assert await send(there, texts[identity], identity)
+            await follower.until(replied(2 * number + 2))
+        assert (await there.post("settings/", title="Lost or not"))[0] < 400
+        await holds(wide_world, person, upstream, acknowledged=texts, follower=follower)
+    kinds = [event["type"] for event in follower.journal]
+    assert "delta" in kinds
+    assert kinds.count("state") > 3
+    await there.close()
+    await asyncio.to_thread(server.kill)
+
+
 async def test_d04_d05_a_process_that_hangs_while_a_burst_passes(
     wide_world: World, upstream: FakeUpstream, person: JsonClient
 ) -> None:
