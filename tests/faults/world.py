@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,15 @@ class World:
         self._started: list[RunningServer] = []
         self._cookies: list[tuple[str, str]] = []
 
-    def start(self, *, prepare: bool = False, port: int = 0, **env: str) -> RunningServer:
-        """A process of the product, hastened; ``env`` says how it is broken."""
+    def start(
+        self,
+        *,
+        prepare: bool = False,
+        port: int = 0,
+        env: Mapping[str, str] | None = None,
+        **more: str,
+    ) -> RunningServer:
+        """A process of the product, hastened; ``env`` and ``more`` say how it is broken."""
         server = start_server(
             self.folder,
             prepare=prepare,
@@ -66,7 +73,8 @@ class World:
                 "CONTEXT_WINDOW": str(WINDOW),
                 # All who write in these tests are one person.
                 "REPLIES_PER_USER": "50",
-                **env,
+                **(env or {}),
+                **more,
             },
         )
         self._started.append(server)
