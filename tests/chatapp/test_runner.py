@@ -216,7 +216,7 @@ async def test_l10_nobody_listens(alice: User, tmp_path: Path) -> None:
 
 
 async def test_l14_stop_keeps_the_text_and_closes_the_upstream(stage: Stage) -> None:
-    """Breaks when: the cancelled task leaves the connection to the collector."""
+    """Breaks when: a body that was not read to its end leaves its connection open."""
     script, _ = held("as far as it came")
     stage.upstream.enqueue(script)
     accepted = await stage.send()
