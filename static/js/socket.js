@@ -43,6 +43,8 @@ function numberOf(fragment) {
 
 const parser = document.createElement("template");
 
+const IS_TEXT = /^<div [^>]*data-event="delta"/;
+
 /** Text as it streams in, twenty times a second: the same swaps as htmx's, without its ceremony. */
 function stream(fragment) {
   parser.innerHTML = fragment;
@@ -67,27 +69,28 @@ function closed(event) {
 
 export function start({ onOpen, onMessage }) {
   if (!code) return;
+  const arrived = (message) => {
+    lastEvent = Math.max(lastEvent, numberOf(message));
+    onMessage(message);
+  };
   htmx.config.wsReconnectDelay = (tries) => Math.min(8000, 250 * 2 ** tries) * (0.5 + Math.random() / 2);
   htmx.createWebSocket = (url) => {
     const address = new URL(url);
     address.searchParams.set("after", String(lastEvent));
-    return new WebSocket(address);
+    const socket = new WebSocket(address);
+    // First in line: htmx never sees the text, and makes no events of it.
+    socket.addEventListener("message", (event) => {
+      if (!IS_TEXT.test(event.data)) return;
+      event.stopImmediatePropagation();
+      stream(event.data);
+      arrived(event.data);
+    });
+    return socket;
   };
   document.body.addEventListener("htmx:wsOpen", () => {
     quiet();
     onOpen();
   });
   document.body.addEventListener("htmx:wsClose", (event) => closed(event.detail.event));
-  const arrived = (message) => {
-    lastEvent = Math.max(lastEvent, numberOf(message));
-    onMessage(message);
-  };
-  document.body.addEventListener("htmx:wsBeforeMessage", (event) => {
-    const message = event.detail.message;
-    if (!/^<div [^>]*data-event="delta"/.test(message)) return;
-    event.preventDefault();
-    stream(message);
-    arrived(message);
-  });
   document.body.addEventListener("htmx:wsAfterMessage", (event) => arrived(event.detail.message));
 }
