@@ -19,6 +19,7 @@ from playwright.async_api import CDPSession, Page, expect
 
 from tests.browser.screen import Screen, sign_in
 from tests.browsers import launched
+from tests.fake_scripts import words
 from tests.servers import RunningServer, manage, start_server
 from tests.upstreams import running_upstream
 
@@ -84,10 +85,8 @@ def reply() -> dict[str, Any]:
 
 def marked_up() -> dict[str, Any]:
     """As many words as headings, lists, tables and code, at the same pace."""
-    words: list[str] = []
-    while len(words) < TOKENS:
-        words += _MARKDOWN.split(" ")
-    return {"text": " ".join(words[:TOKENS]), "seconds_a_word": 1 / RATE}
+    text = "".join(words(_MARKDOWN * 20)[:TOKENS])
+    return {"text": text, "seconds_a_word": 1 / RATE}
 
 
 async def account(page: Page) -> CDPSession:

@@ -9,6 +9,7 @@ from playwright.async_api import expect
 
 from tests.browser.screen import Screen
 from tests.browser.test_compression import fill
+from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
 
@@ -20,6 +21,23 @@ async def act(screen: Screen, number: int, action: str) -> None:
     await article.get_by_role("button", name="More about this message").click()
     menu = screen.page.get_by_role("group", name="Message", exact=True)
     await menu.get_by_role("button", name=action, exact=True).click()
+
+
+async def test_a_wide_table_is_scrolled_and_its_words_stay_whole(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: words in a cell may be broken anywhere, or the table does not scroll."""
+    columns = 8
+    rows = ["|" + " Measurement |" * columns, "|" + "---|" * columns, "|" + " 1,234 |" * columns]
+    model.script({"text": "\n".join(rows)})
+    await screen.page.set_viewport_size({"width": 390, "height": 844})
+    await screen.ask("A table, please.")
+    table = screen.articles.last.locator(".table")
+    heads = await table.locator("th").evaluate_all("all => all.map((one) => one.offsetHeight)")
+    assert len(heads) == columns
+    assert max(heads) < 40, "one line each"
+    assert await table.evaluate("box => box.scrollWidth > box.clientWidth")
+    assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 async def test_a_message_can_be_pinned_and_unpinned(screen: Screen) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import BrowserContext, Route, WebSocketRoute, expect
 
 from tests.browser.screen import Screen
-from tests.browser.scripts import pausing
+from tests.browser.scripts import FOR_EVER, pausing
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -42,6 +42,18 @@ async def test_waiting_says_for_whom_and_can_be_stopped(
     )
     await screen.button("Stop").click()
     await expect(screen.articles.last).to_contain_text("Stopped")
+
+
+@pytest.mark.parametrize("kind", ["text", "reasoning"])
+async def test_waiting_ends_when_something_comes(
+    screen: Screen, model: RunningUpstream, kind: str
+) -> None:
+    """Breaks when: the line that says Waiting is not hidden for this kind of beginning."""
+    model.script({"steps": [{kind: "The beginning."}, {"delay": FOR_EVER}]})
+    await screen.send("Are you there?")
+    await expect(screen.articles.last.get_by_text("The beginning.")).to_be_attached()
+    await expect(screen.articles.last).to_have_attribute("aria-busy", "true")
+    await expect(screen.page.get_by_text("Waiting for")).to_be_hidden()
 
 
 async def test_streaming_follows_lets_go_and_comes_back(
