@@ -11,6 +11,7 @@ from chatapp.catalogue import Profile
 from chatapp.conversations.masks import amask
 from chatapp.conversations.progress import aset_truncated
 from chatapp.conversations.reading import abasis, basis
+from chatapp.counting import message_tokens
 from chatapp.errors import ContextBlocked
 from compression import conf, planner, services, store
 from compression.database import across
@@ -20,7 +21,7 @@ from compression.exceptions import (
     NothingToCompress,
     UserFacingError,
 )
-from compression.masking import maskable
+from compression.masking import maskable, maskable_share, placeholder
 from compression.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.ports import TokenCounter
 from compression.services import Engine
@@ -90,9 +91,7 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
         if action is ContextAction.MASK:
-            items = _items(prepared.basis)
-            await amask(conversation_id, maskable(items, prepared.sizes))
-            await means.changed()
+            await _mask(conversation_id, means, prepared)
         elif action is ContextAction.COMPRESS:
             await _compress(conversation_id, means, prepared, tried, False)
         elif action is ContextAction.TRUNCATE:
@@ -208,12 +207,10 @@ def _pure_state(basis: context.Basis, sized: Sizes, tried: _Tried) -> PolicyStat
             planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.THRESHOLD)
         except NothingToCompress:
             compressible = False
-    seqs = set(maskable(items, sized))
-    masked = sum(item.tokens for item in items if item.seq in seqs)
     through = basis.truncated_through
     return PolicyState(
         compressible=compressible,
-        maskable=sized.share(masked),
+        maskable=maskable_share(items, sized),
         truncatable=truncate(_all_items(basis), sized, truncated_through=through) > through,
     )
 
@@ -254,6 +251,20 @@ async def _compress(
         tried.compression_failed = True
 
 
+async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
+    def batch() -> dict[int, int]:
+        items = _items(prepared.basis)
+        seqs = set(maskable(items, prepared.sizes))
+        return {
+            item.seq: message_tokens(means.counter, placeholder(item))
+            for item in items
+            if item.seq in seqs
+        }
+
+    await amask(conversation_id, await asyncio.to_thread(batch))
+    await means.changed()
+
+
 async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> None:
     through = truncate(
         _all_items(prepared.basis),
@@ -288,8 +299,7 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
     """After a turn: mask what is worth it, and write the next summary before it is needed."""
     prepared = await _judged(await _read(conversation_id, means), means, _Tried())
     if prepared.decision.action is ContextAction.MASK:
-        await amask(conversation_id, maskable(_items(prepared.basis), prepared.sizes))
-        await means.changed()
+        await _mask(conversation_id, means, prepared)
         prepared = await _judged(await _read(conversation_id, means), means, _Tried())
     if prepared.decision.action is ContextAction.PREPARE and means.engine.summarizers:
         await services.prepare(

@@ -213,6 +213,24 @@ async def test_old_tool_results_are_masked_before_anything_is_compressed(alice: 
     assert (await stored(lambda: Message.objects.get(seq=3))).text == "found " * 2000
 
 
+async def test_what_is_masked_counts_as_what_is_sent_of_it(alice: User) -> None:
+    """The screen's meter, the planner and the request agree on what the tail costs.
+
+    Breaks when: a mask leaves the message's ``token_count`` as it was, or counts the original.
+    """
+    code = await stored(lambda: new(alice))
+    await stored(lambda: with_tools(code))
+    prepared = await prepare(await pk_of(code), means_with(CountingSummarizer()))
+    assert prepared.request.manifest["masked"] == [3]
+    sent = [one for one in prepared.request.messages if one["role"] == "tool"]
+    row = await stored(lambda: Message.objects.get(seq=3))
+    assert row.token_count == message_tokens(COUNTER, sent[0]["content"])
+    meter = await stored(lambda: reading.tail_tokens(row_of(code)))
+    assert meter == sum(one.as_item().tokens for one in prepared.basis.tail)
+    # But for "[no reply: …]" in a turn that got none.
+    assert 0 <= prepared.request.usage.tail - meter <= 12
+
+
 def with_tools(code: str) -> None:
     row = row_of(code)
     call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}

@@ -39,10 +39,11 @@ def stored(seq: int) -> Any:
 
 def test_it_works(code: str, alice: User) -> None:
     before = row_of(code).event_no
-    masks.mask(row_of(code).pk, [3])
+    masks.mask(row_of(code).pk, {3: 9})
     assert row_of(code).event_no == before + 1 == stored(3).event_no
     assert stored(3).masked_at is not None
     assert stored(4).masked_at is None
+    assert (stored(3).token_count, stored(4).token_count) == (9, 50)
     shown = reading.page(alice.pk, code, context_view).messages
     assert [(one.seq, one.masked, one.text) for one in shown[2:]] == [
         (3, True, "a long result"),
@@ -51,16 +52,19 @@ def test_it_works(code: str, alice: User) -> None:
 
 
 def test_what_is_masked_is_not_masked_twice(code: str) -> None:
-    masks.mask(row_of(code).pk, [3])
+    masks.mask(row_of(code).pk, {3: 9})
     first = stored(3)
-    masks.mask(row_of(code).pk, [3, 4])
-    assert (stored(3).masked_at, stored(3).event_no) == (first.masked_at, first.event_no)
+    masks.mask(row_of(code).pk, {3: 1, 4: 9})
+    unchanged = ("masked_at", "event_no", "token_count")
+    assert [getattr(stored(3), name) for name in unchanged] == [
+        getattr(first, name) for name in unchanged
+    ]
     assert stored(4).masked_at is not None
 
 
 def test_only_results_of_this_conversation_are_masked(code: str, bob: User) -> None:
     theirs = new(bob)
     exchange(bob, theirs)
-    masks.mask(row_of(theirs).pk, [1, 2, 3, 4])
-    masks.mask(row_of(code).pk, [1, 2])
+    masks.mask(row_of(theirs).pk, dict.fromkeys([1, 2, 3, 4], 9))
+    masks.mask(row_of(code).pk, {1: 9, 2: 9})
     assert not Message.objects.exclude(masked_at=None).exists()
