@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import AsyncClient
@@ -152,6 +153,38 @@ async def test_c11_an_edit_of_what_has_changed_shows_both_texts(
         assert b"Ystad" in shown.content
     unread = await client.post(path, {"text": text}, headers=JSON)
     assert (unread.status_code, set(unread.json()["error"]["fields"])) == (422, {"version"})
+
+
+async def test_i14_a_version_whose_source_was_changed_does_not_come_back(
+    client: AsyncClient, compressed: str, upstream: FakeUpstream
+) -> None:
+    """I14: undone, then a message that it stood for is edited: Redo and Restore both refuse.
+
+    Breaks when: ``_restore`` does not look at the fingerprint, or the answer has not both texts.
+    """
+    first = (await client.get(f"/c/{compressed}/", headers=JSON)).json()["compression"]
+    await client.post(f"/c/{compressed}/summary/undo/", headers=JSON)
+    edited = {"text": "A wholly other beginning.", "client_msg_id": str(uuid4())}
+    answer = await client.post(f"/c/{compressed}/messages/1/edit/", edited, headers=JSON)
+    assert answer.status_code == 202
+    await settle()
+    for command, fields in (("redo", {}), ("restore", {"version": first["version"]})):
+        path = f"/c/{compressed}/summary/{command}/"
+        stale = await client.post(path, fields, headers=JSON)
+        assert stale.status_code == 409
+        error = stale.json()["error"]
+        assert (error["code"], error["retryable"]) == ("stale_source", False)
+        assert error["fields"]["submitted_text"] == first["summary"]
+        assert error["fields"]["current_text"] == ""
+        for headers in (HTMX, {}):
+            shown = await client.post(path, fields, headers=headers)
+            assert shown.status_code == 409
+            assert b"was changed or removed" in shown.content
+    after = (await client.get(f"/c/{compressed}/", headers=JSON)).json()["compression"]
+    assert (after["summary"], after["boundary"]) == ("", 0)
+    await send(client, compressed, "And now?")
+    await settle()
+    assert "Question 0" not in str(upstream.chats[-1].json)
 
 
 async def test_what_the_model_will_see(client: AsyncClient, compressed: str) -> None:
