@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from chatapp import server as serving
+from tests.faults.following import cookies_of
+from tests.json_client import JsonClient
 from tests.servers import (
     ROOT,
     RunningServer,
@@ -96,13 +99,29 @@ def test_a_free_port_is_chosen_and_told() -> None:
 async def test_i26_a_message_that_is_too_large_closes_the_socket(shared: RunningServer) -> None:
     """I26: nobody makes the process hold more than a megabyte of one message.
 
-    Breaks when: WEBSOCKET_MAX_SIZE is raised, or not given to Daphne.
+    Breaks when: WEBSOCKET_MAX_SIZE is raised.
     """
-    url = f"{shared.websocket_url}/ws/c/00000000-0000-0000-0000-000000000000/"
-    async with connect(url, origin=shared.origin, max_size=None) as socket:  # type: ignore[arg-type]
+    person = JsonClient(shared.base_url)
+    # A link of its own: the one that was printed is another test's.
+    await person.sign_in(manage(shared, "signin_link").strip())
+    await person.create()
+    cookies = "; ".join(f"{name}={value}" for name, value in cookies_of(person))
+    url = f"{shared.websocket_url}/ws/c/{person.code}/?format=json"
+    async with connect(
+        url,
+        origin=shared.origin,  # type: ignore[arg-type]
+        additional_headers={"Cookie": cookies},
+        max_size=None,
+    ) as socket:
+        assert json.loads(await socket.recv())["type"] == "state"
+        # As large as may be: it is read, and answered.
+        await socket.send("x" * 1024 * 1024)
+        assert json.loads(await socket.recv())["type"] == "error"
         with suppress(ConnectionClosed):  # it may be cut off while it is still sending
-            await socket.send("x" * (serving.WEBSOCKET_MAX_SIZE + 1))
-        await asyncio.wait_for(socket.wait_closed(), 10)
+            await socket.send("x" * (1024 * 1024 + 1))
+        with pytest.raises(ConnectionClosed):
+            await asyncio.wait_for(socket.recv(), 10)
+    await person.close()
     assert status_of(f"{shared.base_url}/healthz") == 200
 
 
