@@ -291,6 +291,7 @@ def _with_live_text(turn: TurnView | None) -> TurnView | None:
     stream = wiring.runner().live(turn.turn) if turn else None
     if turn is None or stream is None or len(stream.text) < len(turn.text):
         return turn
+    stream.catch_up()
     return replace(turn, text=stream.text, reasoning=stream.reasoning)
 
 

@@ -107,6 +107,14 @@ class LiveStream:
         self._rendering = time.monotonic() - begun
         return update
 
+    def catch_up(self) -> None:
+        """Render what came while nobody looked: who comes now is shown it as a whole.
+
+        Else the next update would bring it a second time.
+        """
+        if self._unrendered:
+            self.render()
+
     def checkpoint(self) -> Checkpoint | None:
         """The text to store, if it has grown since the last one. It ends where a flush ended."""
         length = len(self.text) + len(self.reasoning)

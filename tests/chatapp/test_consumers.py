@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -50,16 +51,17 @@ async def code(client: AsyncClient) -> str:
 class Screen(Mirror):
     """A mirror that follows this process's product."""
 
-    def __init__(self, client: AsyncClient, code: str) -> None:
+    def __init__(self, client: AsyncClient, code: str, *, html: bool = False) -> None:
         super().__init__()
         self.client, self.code = client, code
+        self._format = "html" if html else "json"
         self._socket: WebsocketCommunicator | None = None
 
     async def connect(self) -> None:
         cookie = f"sessionid={self.client.cookies['sessionid'].value}".encode()
         self._socket = WebsocketCommunicator(
             application,
-            f"/ws/c/{self.code}/?format=json&after={self.seen}",
+            f"/ws/c/{self.code}/?format={self._format}&after={self.seen}",
             headers=[(b"origin", b"http://testserver"), (b"cookie", cookie)],
         )
         accepted, _ = await self._socket.connect(PATIENCE)
@@ -74,6 +76,11 @@ class Screen(Mirror):
         event: Json = json.loads(message["text"])
         self.apply(event)
         return event
+
+    async def fragment(self) -> str:
+        """The next event as HTML."""
+        assert self._socket is not None
+        return str((await self._socket.receive_output(PATIENCE))["text"])
 
     async def until(self, type_: str) -> list[Json]:
         seen = [await self.next()]
@@ -230,6 +237,49 @@ async def test_a_gap_in_a_text_is_answered_by_one_state(
     gate.set()
     (after, *_) = await screen.until("turn-finished")
     assert (after["type"], after["offset"]) == ("delta", 4)
+
+
+async def test_i4_what_came_while_nobody_looked_is_shown_once(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """As HTML: whole blocks were closed before the viewer came back, and are in its first state.
+
+    Breaks when: the next delta is rendered from where the last viewer left.
+    """
+    unseen, seen = asyncio.Event(), asyncio.Event()
+    steps = [Text("One"), Wait(unseen), Text("\n\nTwo\n\nThree"), Wait(seen), Text("\n\nFour")]
+    upstream.enqueue(Script(steps=(*steps, Delay(0.5), Finish("stop"))))
+    first = Screen(client, code, html=True)
+    await first.connect()
+    begun = await send(client, code)
+    while "One" not in await first.fragment():
+        continue
+    await first.disconnect()
+    unseen.set()
+    stream = wiring.runner().live(begun["turn"])
+    assert stream is not None
+    async with asyncio.timeout(PATIENCE):
+        while "Three" not in stream.text:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    again = Screen(client, code, html=True)
+    await again.connect()
+    closed, _ = parts(await again.fragment())
+    seen.set()
+    shown = ""
+    while "Four" not in shown:
+        more, shown = parts(await again.fragment())
+        closed += more
+    assert re.findall("One|Two|Three|Four", closed + shown) == ["One", "Two", "Three", "Four"]
+    await again.disconnect()
+
+
+def parts(fragment: str) -> tuple[str, str]:
+    """The closed blocks that a fragment shows or adds, and the open ones that it shows."""
+    found = [
+        re.search(rf'<div id="m-2-{part}"[^>]*>(.*?)</div>', fragment, re.DOTALL)
+        for part in ("closed", "open")
+    ]
+    return (found[0][1] if found[0] else "", found[1][1] if found[1] else "")
 
 
 @pytest.mark.parametrize("burst", [BACKLOG + 1, BACKLOG + 50])
