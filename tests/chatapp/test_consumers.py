@@ -18,7 +18,7 @@ from chatapp import consumers, events, wiring
 from chatapp.asgi import application
 from chatapp.bus import BACKLOG, Bus
 from chatapp.models import Conversation
-from tests.fake_scripts import Delay, Finish, Script, Text, Wait, failing
+from tests.fake_scripts import Delay, Finish, Script, Step, Text, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
 from tests.mirror import Mirror
@@ -247,7 +247,13 @@ async def test_i4_what_came_while_nobody_looked_is_shown_once(
     Breaks when: the next delta is rendered from where the last viewer left.
     """
     unseen, seen = asyncio.Event(), asyncio.Event()
-    steps = [Text("One"), Wait(unseen), Text("\n\nTwo\n\nThree"), Wait(seen), Text("\n\nFour")]
+    steps: list[Step] = [
+        Text("One"),
+        Wait(unseen),
+        Text("\n\nTwo\n\nThree"),
+        Wait(seen),
+        Text("\n\nFour"),
+    ]
     upstream.enqueue(Script(steps=(*steps, Delay(0.5), Finish("stop"))))
     first = Screen(client, code, html=True)
     await first.connect()
