@@ -82,7 +82,10 @@ export function enhance(root) {
     }
     find("pre", figure)?.setAttribute("tabindex", "0");
   }
-  for (const table of all("div.table", root)) table.setAttribute("tabindex", "0");
+  for (const table of all("div.table", root)) {
+    // While a reply is written its tables come without, loaded in the middle or not.
+    if (!table.closest("[aria-busy]")) table.setAttribute("tabindex", "0");
+  }
 }
 
 /** At most so many articles at any time; the oldest leave and can be loaded again. */

@@ -36,6 +36,11 @@ class Proxy:
         """Where to connect instead of to the target."""
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def target_port(self) -> int:
+        """The port that it leads to."""
+        return self._target[1]
+
     def hold(self) -> None:
         """No byte passes from now on."""
         self._flows.clear()
