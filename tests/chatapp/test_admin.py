@@ -52,6 +52,12 @@ def test_everything_can_be_looked_at(root: Client, summary: Summary) -> None:
     page(root, "/admin/")
 
 
+def test_every_page_names_its_icon(root: Client, summary: Summary) -> None:
+    """A browser asks for /favicon.ico otherwise, which is not there."""
+    for path in ["/admin/", "/admin/password_change/", "/accounts/login/", *every_path(summary)]:
+        assert re.search(r'<link rel="icon" href="/static/icon[^"]*[.]svg"', page(root, path)), path
+
+
 def test_a05_anonymous_people_are_sent_to_sign_in(client: Client, summary: Summary) -> None:
     """A05: there is one sign-in, the one that bounds guessing.
 
