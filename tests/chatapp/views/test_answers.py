@@ -33,6 +33,7 @@ TEXTS: dict[str, dict[str, Any]] = {
     "missing": {},
     "empty": {"text": ""},
     "blank": {"text": " \r\n\t\u3000 "},
+    "nothing to be seen": {"text": "\u200b \u2060"},
     "null": {"text": None},
     "over-long": {"text": "x" * 200_001},
     "NUL": {"text": "a\x00b"},
