@@ -63,7 +63,7 @@ $(VENV)/uv: requirements-bootstrap.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Palimpsest needs Python 3.11 or later: make PYTHON=/path/to/python3.11 …"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	@$(PY) -m pip install -q --require-hashes -r requirements-bootstrap.txt
+	@$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r requirements-bootstrap.txt
 	@touch $@
 
 $(VENV)/run: $(VENV)/uv requirements.txt
