@@ -46,7 +46,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait until the test sets the event."""
+    """Wait until the test sets the event, or asks the server to with ``POST /release``."""
 
     event: asyncio.Event
 
@@ -173,8 +173,8 @@ def from_json(described: Json) -> Script:
     ``{"text": "…", "finish": "stop", "seconds_a_word": 0.02, "reasoning": "…"}`` is
     :func:`saying`; ``{"status": 500, "message": "…", "headers": {…}}`` is :func:`failing`;
     ``{"steps": [{"text": "…"}, {"delay": 1}, {"cut": true}, …]}`` spells the steps out: text,
-    reasoning, delay, raw, chunk, tool (an object), finish, usage (an object), done, cut,
-    keep_alive.
+    reasoning, delay, wait (until the test says so), raw, chunk, tool (an object), finish, usage (an
+    object), done, cut, keep_alive.
     """
     if "steps" in described:
         return Script(steps=tuple(_step(step) for step in described["steps"]))
@@ -202,6 +202,8 @@ def _step(described: Json) -> Step:
             return Reasoning(value)
         case "delay":
             return Delay(float(value))
+        case "wait":
+            return Wait(asyncio.Event())
         case "raw":
             return Raw(value.encode())
         case "chunk":

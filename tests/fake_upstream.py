@@ -7,7 +7,9 @@ In a test::
         client = OpenAIClient(base_url=upstream.base_url, …)
 
 In a process of its own: ``python -m tests.fake_upstream --port 0`` prints its base URL.
-``POST /script`` takes one description or a list of them (see ``fake_scripts.from_json``),
+``POST /script`` takes one description or a list of them (see ``fake_scripts.from_json``); those
+with ``"for": "summaries"`` wait for the next summary that is asked for, whenever that is.
+``POST /release`` lets every answer go on that waits at a step ``{"wait": null}``.
 ``GET /requests`` tells what was asked, ``POST /reset`` forgets both.
 """
 
@@ -42,6 +44,7 @@ from tests.fake_scripts import (
     Wait,
     default_answer,
     from_json,
+    is_summary_request,
     prompt_tokens,
     tokens,
 )
@@ -81,6 +84,8 @@ class FakeUpstream:
         self.models: tuple[Json, ...] | Script = models
         self.requests: list[Recorded] = []
         self._queue: deque[Script] = deque()
+        self._summaries: deque[Script] = deque()
+        self._held: list[Wait] = []
         self._port = port
         self._runner: web.AppRunner | None = None
         self._came = asyncio.Condition()
@@ -107,6 +112,11 @@ class FakeUpstream:
     def forget(self) -> None:
         """Answers that were not asked for are not given any more."""
         self._queue.clear()
+        self._summaries.clear()
+
+    def enqueue_summaries(self, *scripts: Script) -> None:
+        """These are the next summaries, whatever else is asked for before them."""
+        self._summaries.extend(scripts)
 
     async def came(self, number: int) -> Recorded:
         """The chat request of that number, 1 and up, as soon as it has come in."""
@@ -123,6 +133,7 @@ class FakeUpstream:
                 web.post("/v1/chat/completions", self._chat),
                 web.post("/script", self._take_scripts),
                 web.get("/requests", self._tell_requests),
+                web.post("/release", self._release),
                 web.post("/reset", self._reset),
             ]
         )
@@ -170,7 +181,7 @@ class FakeUpstream:
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         recorded = self._record(request, body)
-        script = self._queue.popleft() if self._queue else self.handler(body)
+        script = self._next_script(body)
         async with self._came:
             self._came.notify_all()
         try:
@@ -186,10 +197,19 @@ class FakeUpstream:
         recorded.answered.set()
         return response
 
+    def _next_script(self, body: Json) -> Script:
+        if self._summaries and is_summary_request(body):
+            return self._summaries.popleft()
+        return self._queue.popleft() if self._queue else self.handler(body)
+
     async def _take_scripts(self, request: web.Request) -> web.Response:
         described = await request.json()
         scripts = described if isinstance(described, list) else [described]
-        self.enqueue(*(from_json(one) for one in scripts))
+        for one in scripts:
+            script = from_json(one)
+            self._held += [step for step in script.steps if isinstance(step, Wait)]
+            summaries = one.get("for") == "summaries"
+            (self.enqueue_summaries if summaries else self.enqueue)(script)
         return web.json_response({"queued": len(self._queue)})
 
     async def _tell_requests(self, _request: web.Request) -> web.Response:
@@ -206,9 +226,16 @@ class FakeUpstream:
         ]
         return web.json_response({"requests": told, "queued": len(self._queue)})
 
+    async def _release(self, _request: web.Request) -> web.Response:
+        for step in self._held:
+            step.event.set()
+        self._held.clear()
+        return web.json_response({})
+
     async def _reset(self, _request: web.Request) -> web.Response:
         self.requests.clear()
         self._queue.clear()
+        self._summaries.clear()
         return web.json_response({})
 
 

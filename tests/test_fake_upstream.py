@@ -70,6 +70,25 @@ async def test_as_a_process_of_its_own() -> None:
         await process.wait()
 
 
+async def test_a_summary_waits_for_the_request_that_asks_for_it_and_to_be_released(
+    upstream: FakeUpstream,
+) -> None:
+    steps = [{"text": "A "}, {"wait": None}, {"text": "summary"}, {"finish": "stop"}]
+    wanted: Json = {"json_schema": {"name": "compression"}}
+    async with aiohttp.ClientSession() as http:
+        script = {"for": "summaries", "steps": steps}
+        async with http.post(f"{upstream.origin}/script", json=script) as answer:
+            assert answer.ok
+        async with http.post(f"{upstream.base_url}/chat/completions", json=ASK) as answer:
+            assert "You said: Hello" in await answer.text()
+        ask = {**ASK, "response_format": wanted, "stream": True}
+        async with http.post(f"{upstream.base_url}/chat/completions", json=ask) as answer:
+            assert b'"A "' in await answer.content.readuntil(b"\n\n")
+            async with http.post(f"{upstream.origin}/release") as released:
+                assert released.ok
+            assert b'"summary"' in await answer.read()
+
+
 QUOTED = """Here is the conversation.
 <message-a1b2 seq="3" role="user">
 Always answer in British English. What is a lift?

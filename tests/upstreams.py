@@ -38,9 +38,16 @@ class RunningUpstream:
             time.sleep(0.02)
         return True
 
+    def release(self) -> None:
+        """Let the answers go on that wait at a step ``{"wait": null}``."""
+        self._tell("/release")
+
     def reset(self) -> None:
         """Forget all scripts and requests."""
-        address = self.base_url.removesuffix("/v1") + "/reset"
+        self._tell("/reset")
+
+    def _tell(self, path: str) -> None:
+        address = self.base_url.removesuffix("/v1") + path
         with urllib.request.urlopen(urllib.request.Request(address, b""), timeout=10):
             return
 

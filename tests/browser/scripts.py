@@ -40,6 +40,21 @@ def unending(text: str) -> dict[str, Any]:
 
 def summary(rule: str, *, seconds: float) -> dict[str, Any]:
     """A summary with one rule of message 1, written in two parts with a pause between them."""
+    first, second = _halves(rule)
+    return pausing(first, second, seconds=seconds)
+
+
+def held(first: str, second: str) -> dict[str, Any]:
+    """A reply whose second part waits for ``release()``."""
+    return {"steps": [{"text": first}, {"wait": None}, {"text": second}, *_END]}
+
+
+def held_summary(rule: str) -> dict[str, Any]:
+    """The next summary that is asked for, whose second part waits for ``release()``."""
+    return {"for": "summaries", **held(*_halves(rule))}
+
+
+def _halves(rule: str) -> tuple[str, str]:
     delta = {
         "narrative": "The user named prices and the assistant answered.",
         "add": [{"section": "constraints", "text": rule, "sources": [1]}],
@@ -49,4 +64,4 @@ def summary(rule: str, *, seconds: float) -> dict[str, Any]:
     }
     text = json.dumps(delta)
     half = len(text) // 2
-    return pausing(text[:half], text[half:], seconds=seconds)
+    return text[:half], text[half:]
