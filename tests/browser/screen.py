@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from playwright.async_api import (
     Browser,
@@ -92,3 +93,9 @@ class Screen:
     async def feed_html(self) -> str:
         """The feed as the document has it now."""
         return str(await self.feed.evaluate("feed => feed.innerHTML"))
+
+    async def stored(self) -> Any:
+        """The conversation as JSON."""
+        headers = {"Accept": "application/json"}
+        answer = await self.page.request.get(self.page.url, headers=headers)
+        return await answer.json()
