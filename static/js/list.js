@@ -12,6 +12,7 @@ const undo = find("#undo");
 let chosen = null;
 let opener = "";
 let refreshing = false;
+let stale = false;
 let undoTimer = 0;
 
 const address = (which, command) => `/c/${which}/${command}/`;
@@ -43,6 +44,8 @@ function group() {
 
 /** Read the list anew; where the reader is in it stays. */
 export async function refresh() {
+  // What is on its way may have been read before the change.
+  stale = refreshing;
   if (refreshing) return;
   refreshing = true;
   const focused = document.activeElement?.closest?.("#links [data-code]")?.dataset.code;
@@ -64,6 +67,7 @@ export async function refresh() {
     return;
   } finally {
     refreshing = false;
+    if (stale) refresh();
   }
 }
 

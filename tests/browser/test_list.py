@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser.screen import Screen
+from tests.browser.scripts import held
+from tests.upstreams import RunningUpstream
 
 pytestmark = [pytest.mark.browser]
 
@@ -83,3 +86,30 @@ async def test_settings_save_themselves_and_hold(screen: Screen) -> None:
     await page.get_by_label("Send with").select_option("enter")
     await expect(page.get_by_role("status")).to_have_text("Saved.")
     assert screen.complaints == []
+
+
+async def test_the_mark_of_an_answer_goes_with_the_answer(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Also when the list that was asked for at its beginning comes after its end.
+
+    Breaks when: ``refresh`` in ``list.js`` is not done again for a change while it is under way.
+    """
+    await screen.ask("Hello.")
+    read, ended = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        answer = await route.fetch()
+        read.set()
+        await ended.wait()
+        await route.fulfill(response=answer)
+
+    await screen.page.route("**/?current=*", late)
+    model.script(held("An answer", " that takes long"))
+    await screen.send("And now?")
+    await read.wait()
+    model.release()
+    await expect(screen.button("Stop")).to_be_hidden()
+    async with screen.page.expect_request("**/?current=*"):
+        ended.set()
+    await expect(entry(screen, "Hello.").locator(".answering")).to_be_hidden()
