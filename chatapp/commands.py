@@ -6,7 +6,7 @@ import uuid
 from contextlib import suppress
 from typing import Any
 
-from chatapp import context, wiring
+from chatapp import activity, context, wiring
 from chatapp.conversations import access, branching, pins, sending
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.errors import MessageTooLarge, NothingToStop
@@ -167,7 +167,8 @@ async def compact(
         settings=compression_settings(basis),
     )
     try:
-        await runner.begin_compression(basis.conversation_id, run)
+        with activity.about(conversation=basis.conversation_id):
+            await runner.begin_compression(basis.conversation_id, run)
     except CompressionRunning:
         return "running"
     return "started"

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from chatapp import context
+from chatapp import activity, context
 from chatapp.catalogue import Profile
 from chatapp.conversations.masks import amask
 from chatapp.conversations.progress import aset_truncated
@@ -302,12 +302,13 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
         await _mask(conversation_id, means, prepared)
         prepared = await _judged(await _read(conversation_id, means), means, _Tried())
     if prepared.decision.action is ContextAction.PREPARE and means.engine.summarizers:
-        await services.prepare(
-            conversation_id,
-            engine=means.engine,
-            sizes=prepared.sizes,
-            settings=compression_settings(prepared.basis),
-        )
+        with activity.about(conversation=conversation_id):
+            await services.prepare(
+                conversation_id,
+                engine=means.engine,
+                sizes=prepared.sizes,
+                settings=compression_settings(prepared.basis),
+            )
 
 
 _alook = across(_look)

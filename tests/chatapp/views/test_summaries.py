@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -55,6 +56,24 @@ async def test_too_short_to_compress(
         answer = await client.post(f"/c/{code}/summary/{command}/", headers=JSON)
         assert answer.status_code == 409
         assert answer.json()["error"]["code"] == "nothing_to_undo"
+
+
+@pytest.fixture
+def log(settings: Any, tmp_path: Path) -> Path:
+    """Where this test's calls are noted; ask for it before the product."""
+    settings.ACTIVITY_LOG_DIR = str(tmp_path)
+    return tmp_path
+
+
+async def test_i29_the_call_for_a_summary_is_noted_with_its_conversation(
+    log: Path, client: AsyncClient, compressed: str
+) -> None:
+    """I29: so that the activity of the conversation tells of it.
+
+    Breaks when: ``commands.compact`` starts the run outside ``activity.about``.
+    """
+    told = (await client.get(f"/c/{compressed}/activity/", headers=JSON)).json()
+    assert [one.get("purpose", "reply") for one in told["calls"]] == ["summary", *["reply"] * 5]
 
 
 async def settled(conversation: Conversation) -> None:
