@@ -45,6 +45,7 @@ def compression_view(row: Conversation) -> CompressionView:
         can_redo=store.undone(row.pk),
         truncated_through=row.truncated_through,
         truncated_count=_truncated(row),
+        off=bool(row.compression_off),
     )
 
 

@@ -161,7 +161,7 @@ def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
 
 INTERRUPTED = {
     "code": "interrupted",
-    "message": "The server stopped while this reply was written. What had come is kept.",
+    "message": "The server stopped while this reply was written. What was stored of it is kept.",
     "retryable": True,
     "retry_after": None,
     "fields": {},

@@ -13,6 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from chatapp import context
+from chatapp.activity import calls_of
 from chatapp.conversations import profiles, sending
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
@@ -296,6 +297,7 @@ async def test_what_cannot_be_compressed_is_truncated_and_said(alice: User, tmp_
     check_shape(tuple(request["messages"]))
     (changed,) = stage.told_of("summary-changed")
     assert changed["compression"]["truncated_count"] == row.truncated_through
+    assert changed["compression"]["off"]
 
 
 async def test_a_giant_question_is_refused_in_plain_words_before_any_model_is_asked(
@@ -352,6 +354,9 @@ async def test_a_summary_is_prepared_in_the_background_and_applied_without_waiti
     started = stage.told_of("compression-started")
     assert [one["locks_input"] for one in started][:1] == [False]
     assert calls >= 1
+    # Each call is noted with its conversation (I29).
+    noted = calls_of(str(tmp_path), row.pk).calls
+    assert [one.get("purpose") for one in noted].count("summary") == len(summaries_of(stage))
 
 
 async def test_i17_turn_after_turn_the_next_request_begins_with_the_last(
