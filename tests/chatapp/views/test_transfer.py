@@ -204,3 +204,29 @@ async def test_a_list_of_messages_is_one_conversation(client: AsyncClient, tmp_p
     row = await Conversation.objects.aget()
     assert row.system_prompt == ""
     assert row.title == "hi"
+
+
+async def test_x01_the_calls_of_an_imported_conversation_are_shown_and_inert(
+    client: AsyncClient,
+) -> None:
+    """X01: a tool's name is bounded by the import, its arguments and its result are anything.
+
+    Breaks when: ``partials/article.html`` looks for another form of a call than is stored, or
+    ``partials/call.html`` marks the arguments as safe.
+    """
+    function = {"name": "look_up", "arguments": json.dumps({"q": HOSTILE})}
+    calls = [{"id": "call_1", "type": "function", "function": function}]
+    messages = [
+        {"role": "user", "content": "Where is it?"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "call_1", "content": HOSTILE},
+        {"role": "assistant", "content": "There."},
+    ]
+    assert (await client.post("/import/", upload(messages), headers=JSON)).status_code == 201
+    row = await Conversation.objects.aget()
+    page = await client.get(f"/c/{row.code}/")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "Called look_up" in text
+    assert text.count("&lt;img src=x onerror=alert(1)&gt;") == 2
+    assert "<img" not in text
