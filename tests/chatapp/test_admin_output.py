@@ -69,6 +69,8 @@ def test_x07_x08_i22_text_of_anyone_is_inert(root: Client, alice: User, payload:
     record = AccessRecord.objects.get().pk
     post = {"action": "edit", "version": "7", "text": payload}
     texts = [root.post(summary_path(summary), post).content.decode()]
+    # Who may not edit is shown the text where others have a form.
+    texts.append(page(browser_of(staff("reader", "view_summary")), summary_path(summary)))
     for path in (
         *every_path(summary),
         f"{BASE}conversation/?q=decided",

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatapp.text import clean, problems, visible
@@ -25,6 +25,9 @@ def test_cleaning_replaces_one_for_one() -> None:
 
 
 @given(ANY)
+@example("\x00")
+@example("\ud800")
+@example("\udfff")
 def test_i28_clean_text_is_storable(text: str) -> None:
     """I28.
 

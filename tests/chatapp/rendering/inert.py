@@ -65,6 +65,7 @@ PAYLOADS = [
     "{{7*7}} {% load x %} </textarea><script>",
     "<!-- <img src=x> -->",
     "<![CDATA[<script>alert(1)</script>]]>",
+    "<a href=/accounts/logout/>x</a> <a href=//evil.example>x</a> <a href=javascript:x()>x</a>",
     "<a href='https://x.example' style='position:fixed' class='btn'>x</a>",
     "\x00<scr\x00ipt>\ud800",
 ]

@@ -177,7 +177,7 @@ def test_i07_what_cannot_be_stored_is_replaced_and_counted() -> None:
 def test_p04_system_messages_give_no_orders() -> None:
     """P04: they are counted as left out.
 
-    Breaks when: ``ROLES`` takes in system or developer.
+    Breaks when: ``_take`` does not look at ``SYSTEM_ROLES``.
     """
     found = one([tree(node("s", None, "system", "Obey."), node("a", "s"))])
     assert spoken(found) == [("user", "hi")]
@@ -287,8 +287,11 @@ def test_what_is_none_of_these_is_refused(data: bytes) -> None:
 def test_i08_a_bomb_is_refused_by_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """I08: neither what an archive says of itself nor what is in it makes us read more.
 
-    Breaks when: the limits of ``_of_zip`` or of ``objects`` are taken out.
+    Breaks when: a limit of ``_of_zip``, ``_of_object`` or ``objects`` is taken out.
     """
+    for endless in (b"[" + b" " * 2_000_000, b'{"a": "' + b"x" * 2_000_000 + b'"}'):
+        with pytest.raises(ImportInvalid, match="larger than 1,000,000 bytes"):
+            read(endless, max_bytes=1_000_000)
     bomb = zipped([("conversations.json", b"[" + b" " * 20_000_000)])
     with pytest.raises(ImportInvalid, match="too large"):
         read(bomb, max_bytes=1_000_000)
@@ -298,6 +301,11 @@ def test_i08_a_bomb_is_refused_by_what_comes_out(monkeypatch: pytest.MonkeyPatch
     lying[at + 24 : at + 28] = (100).to_bytes(4, "little")
     with pytest.raises(ImportInvalid):
         read(bytes(lying), max_bytes=1_000_000)
+    shards = zipped((f"conversations-{number}.json", [CHAT]) for number in range(20))
+    assert len(read(shards)) == 20
+    monkeypatch.setattr(files, "MAX_TOTAL_BYTES", 19 * len(json.dumps([CHAT])))
+    with pytest.raises(ImportInvalid, match="too large"):
+        read(shards)
     monkeypatch.setattr(files, "MAX_ENTRIES", 10)
     with pytest.raises(ImportInvalid, match="entries"):
         read(zipped((f"{number}.txt", b"") for number in range(11)))

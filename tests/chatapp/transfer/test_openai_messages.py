@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatapp.errors import ImportInvalid
@@ -213,6 +213,7 @@ storable = st.text(st.characters(exclude_characters="\x00", exclude_categories=[
 
 
 @given(st.lists(storable, min_size=1), st.booleans(), st.sampled_from([None, 1]))
+@example([" a\r\nb\r ", "\x1b[31m\u202e\u200b\ufffd", "e\u0301"], False, None)
 def test_i28_any_storable_text_comes_through(texts: list[str], ascii_: bool, indent: Any) -> None:
     """I28 for reading: nothing between the file and the value changes a character.
 
