@@ -14,7 +14,7 @@ from chatapp.admin.links import conversation_page, may_read_messages, messages_p
 from chatapp.conversations.records import record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
 from chatapp.text import visible
-from compression.admin import Fact, ReviewAdmin, RunningFilter
+from compression.admin import Fact, ReviewAdmin, RunningFilter, ShownValuesFilter
 from compression.store.rows import free
 
 # Characters of a message in the list of messages.
@@ -56,7 +56,7 @@ class ConversationAdmin(Shown):
     list_display = (
         "name",
         "owner_name",
-        "model",
+        "model_name",
         "messages_ever",
         "compression_version",
         "compressed_through",
@@ -68,7 +68,7 @@ class ConversationAdmin(Shown):
     list_filter = (
         RunningFilter,
         DegradedFilter,
-        ("model", admin.AllValuesFieldListFilter),
+        ("model", ShownValuesFilter),
         ("deleted_at", admin.EmptyFieldListFilter),
     )
     list_select_related = ("owner",)
@@ -101,6 +101,11 @@ class ConversationAdmin(Shown):
     def owner_name(self, conversation: Conversation) -> str:
         """Whose it is."""
         return visible(conversation.owner.get_username())
+
+    @admin.display(description="model", ordering="model")
+    def model_name(self, conversation: Conversation) -> str:
+        """The model that its owner chose."""
+        return visible(conversation.model)
 
     @admin.display(description="messages", ordering="next_seq")
     def messages_ever(self, conversation: Conversation) -> int:

@@ -1,6 +1,13 @@
 """Reviewing summaries in Django's admin: bases that a host registers for its own two models."""
 
-from compression.admin.review import Fact, ReviewAdmin, RunningFilter
+from compression.admin.review import Fact, ReviewAdmin, RunningFilter, ShownValuesFilter
 from compression.admin.summaries import SummaryReviewAdmin, covered
 
-__all__ = ["Fact", "ReviewAdmin", "RunningFilter", "SummaryReviewAdmin", "covered"]
+__all__ = [
+    "Fact",
+    "ReviewAdmin",
+    "RunningFilter",
+    "ShownValuesFilter",
+    "SummaryReviewAdmin",
+    "covered",
+]

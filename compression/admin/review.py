@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,21 @@ class RunningFilter(admin.SimpleListFilter):
         return queryset.filter(free()) if self.value() == "no" else queryset
 
 
+class ShownValuesFilter(admin.AllValuesFieldListFilter):
+    """The values that there are, as the page shows all text of anyone."""
+
+    def __init__(
+        self, field: Any, request: Any, params: Any, model: Any, model_admin: Any, field_path: str
+    ) -> None:
+        super().__init__(field, request, params, model, model_admin, field_path)
+        self._shown = model_admin.shown
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """One line for each value."""
+        for choice in super().choices(changelist):
+            yield {**choice, "display": self._shown(str(choice["display"]))}
+
+
 class ReviewAdmin(ModelAdmin):
     """A model that is looked at: nothing is added, changed or deleted here, singly or in bulk."""
 
@@ -78,6 +93,7 @@ class ReviewAdmin(ModelAdmin):
     list_per_page = 50
     show_full_result_count = False
     review_template = "admin/compression/review.html"
+    object_history_template = "admin/compression/history.html"
     #: Lookups that links to the list carry, besides those of its filters.
     linked_lookups: frozenset[str] = frozenset()
 
@@ -133,6 +149,14 @@ class ReviewAdmin(ModelAdmin):
         if request.method not in {"GET", "HEAD"}:
             return self.act(request, obj)
         return self.page(request, obj)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """What was done to one object. Raises PermissionDenied."""
+        obj = self.get_object(request, unquote(object_id))
+        more = {"title": self.shown(f"History of {obj}"), **(extra_context or {})}
+        return super().history_view(request, object_id, more)
 
     def permitted(self, request: HttpRequest, object_id: str) -> Any:
         """The object, or None when there is none. Raises PermissionDenied; tells ``on_look``."""

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from compression import store
-from compression.admin.review import Fact, LedgerLine, Listing, ReviewAdmin
+from compression.admin.review import Fact, LedgerLine, Listing, ReviewAdmin, ShownValuesFilter
 from compression.conf import settings
 from compression.editing import apply_edit
 from compression.exceptions import CompressionError, StaleVersion, SummaryInvalid
@@ -47,10 +47,10 @@ class SummaryReviewAdmin(ReviewAdmin):
         "source_tokens",
         "summary_tokens",
         "degraded",
-        "model",
+        "model_name",
         "created_at",
     )
-    list_filter = ("trigger", "status", "degraded", ("model", admin.AllValuesFieldListFilter))
+    list_filter = ("trigger", "status", "degraded", ("model", ShownValuesFilter))
     list_select_related: ClassVar[tuple[str, ...]] = ("conversation", "author")
     ordering = ("-pk",)
 
@@ -108,6 +108,11 @@ class SummaryReviewAdmin(ReviewAdmin):
     def label(self, summary: Any) -> str:
         """Version and conversation."""
         return f"{summary} · {self.shown(str(summary.conversation))}"
+
+    @admin.display(description="model", ordering="model")
+    def model_name(self, summary: Any) -> str:
+        """What wrote it."""
+        return self.shown(summary.model)
 
     @admin.display(description="covers", ordering="through_seq")
     def covers(self, summary: Any) -> str:

@@ -137,7 +137,7 @@ async def test_j02_no_secret_and_no_word_of_anyone_is_written(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Breaks when: a record holds the request, the headers, or an exception's text."""
+    """Breaks when: a record holds what was asked or what the model said."""
     upstream.enqueue(saying("the words of the model"), failing(401, f"Bad key {SECRET}"))
     with caplog.at_level(logging.DEBUG, logger="chatapp"):
         await talk(client, "the words of the person")

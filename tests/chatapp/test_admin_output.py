@@ -52,7 +52,7 @@ def root() -> Client:
 def test_x07_x08_i22_text_of_anyone_is_inert(root: Client, alice: User, payload: str) -> None:
     """X07, X08, I22: summary, title, message, names and reasons are text on every admin page.
 
-    Breaks when: anything in compression/templates/admin is marked ``safe``.
+    Breaks when: what anyone wrote is marked ``safe`` in compression/templates/admin.
     """
     User.objects.filter(pk=alice.pk).update(username=payload[:150])
     conversation = conversation_of(alice, payload, payload, "three", "four", title=payload)
@@ -89,6 +89,25 @@ def test_x07_x08_i22_text_of_anyone_is_inert(root: Client, alice: User, payload:
     if payload.startswith("{{"):
         assert "{{7*7}}" in everything
         assert "49{%" not in everything
+
+
+def test_x09_what_deceives_the_eye_is_shown_as_what_it_is(alice: User) -> None:
+    """X09: on every page that is for looking; a form for editing holds the text itself.
+
+    Breaks when: ``SummaryAdmin.shown`` or ``Shown.shown`` gives back what it gets.
+    """
+    trick = "gpj.\u202eexe \x1b]52;c\x07 a\u200bb"
+    conversation = conversation_of(alice, trick, trick, "three", "four", title=trick)
+    audit = {"salient": 1, "retained": 0, "missing": [trick], "notes": [trick]}
+    summary = summarise(conversation, f"decided {trick}", model=trick, audit=audit)
+    Conversation.objects.update(model=trick, system_prompt=trick)
+    Message.objects.update(reasoning=trick, added_context=trick, tool_name=trick)
+    paths = every_path(summary)
+    reader = browser_of(staff("reader", "view_audit", *sorted(set(paths.values()))))
+    for path in paths:
+        text = page(reader, path)
+        assert [one for one in "\u202e\x1b\u200b" if one in text] == [], path
+    assert "⟦U+202E⟧" in page(reader, summary_path(summary))
 
 
 @pytest.mark.parametrize(
