@@ -223,20 +223,51 @@ async def test_regenerate_edit_and_continue(client: AsyncClient, code: str) -> N
     assert live == [4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("seq", ["2", "9", "0", str(2**63 - 1), str(2**63), str(2**70)])
-async def test_a03_only_a_live_user_message_of_this_conversation_is_edited(
-    client: AsyncClient, code: str, seq: str
+async def test_a03_a11_only_messages_of_this_conversation_are_changed(
+    client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
-    """A03, A11: whatever number is tried.
+    """A03, A11: whatever number is tried, by each command that takes one.
 
-    Breaks when: ``sending.edit`` takes the message without its conversation or role.
+    Breaks when: ``sending.edit`` takes a message without its conversation, its role, or one that
+    is superseded; or ``pin`` or ``branch`` takes another conversation's.
     """
     other = await new_conversation(client)
-    await send(client, other)
+    for _ in range(3):
+        await send(client, other)
+        await settle()
+    await send(client, code)
     await settle()
-    answer = await client.post(f"/c/{code}/messages/{seq}/edit/", {"text": "x"}, headers=JSON)
+    await client.post(f"/c/{code}/messages/1/edit/", {"text": "Hello again"}, headers=JSON)
+    await settle()
+    before = [one async for one in Message.objects.order_by("pk").values()]
+    calls = len(upstream.chats)
+    superseded, reply, others = ("1", "2"), "4", "5"
+    strange = (
+        "0",
+        "9",
+        str(2**63 - 1),
+        str(2**63),
+        str(2**70),
+        "9" * 5000,
+        "-1",
+        "1 OR 1",
+        "\uff11",
+        "x",
+    )
+    tries = {
+        "messages/{}/edit/": (*superseded, reply, others, *strange),
+        "messages/{}/pin/": (*superseded, others, *strange),
+        "messages/{}/unpin/": (*superseded, others, *strange),
+    }
+    for path, seqs in tries.items():
+        for seq in seqs:
+            answer = await client.post(f"/c/{code}/{path.format(seq)}", {"text": "x"}, headers=JSON)
+            assert answer.status_code == 404, (path, seq)
+    answer = await client.post(f"/c/{code}/branch/", {"seq": others}, headers=JSON)
     assert answer.status_code == 404
-    assert not await Message.objects.filter(conversation__code=code).aexists()
+    await settle()
+    assert [one async for one in Message.objects.order_by("pk").values()] == before
+    assert len(upstream.chats) == calls
 
 
 async def test_too_large_is_refused_with_figures_before_anything_is_stored(
