@@ -75,7 +75,7 @@ class Announcer:
             )
         )
         if self._bus.watched(ended.conversation_id):
-            _, _, context = await self._machinery.aoverview(ended.conversation_id)
+            context = await self._machinery.acontext(ended.conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def message_changed(
@@ -85,7 +85,7 @@ class Announcer:
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
         if self._bus.watched(conversation_id):
-            _, _, context = await self._machinery.aoverview(conversation_id)
+            context = await self._machinery.acontext(conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:

@@ -179,6 +179,10 @@ class Machinery:
         """``event_no``, compression and context of a conversation. Raises NotFound."""
         return await _aoverview(conversation_id, self.context_view)
 
+    async def acontext(self, conversation_id: int) -> ContextView:
+        """What the next request of a conversation will use. Raises NotFound."""
+        return await _acontext_of(conversation_id, self.context_view)
+
     def context_view(self, row: Conversation, tail_tokens: int) -> ContextView:
         """Usage of the next request of a conversation with so many ruler tokens in its tail."""
         profile = self.catalogue.known_profile(row.model)
@@ -217,3 +221,4 @@ def _cached_count(count: Callable[[str], int], text: str) -> int:
 _apage = across(reading.page)
 _achanges = across(reading.changes)
 _aoverview = across(reading.overview)
+_acontext_of = across(reading.context_of)

@@ -10,11 +10,10 @@ from chatapp import activity, context
 from chatapp.catalogue import Profile
 from chatapp.conversations.masks import amask
 from chatapp.conversations.progress import aset_truncated
-from chatapp.conversations.reading import abasis, basis
+from chatapp.conversations.reading import abasis, aunlocked_basis
 from chatapp.counting import message_tokens
 from chatapp.errors import ContextBlocked
 from compression import conf, planner, services, store
-from compression.database import across
 from compression.exceptions import (
     CompressionError,
     CompressionRunning,
@@ -128,15 +127,10 @@ def _items(basis: context.Basis) -> tuple[Item, ...]:
 async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
     """The same once no compression is under way that the conversation waits for."""
     while True:
-        locked, basis = await _alook(conversation_id)
-        if not locked:
+        basis = await aunlocked_basis(conversation_id)
+        if basis is not None:
             return _as_request(basis, means)
         await _wait_for_lock(conversation_id)
-
-
-def _look(conversation_id: int) -> tuple[bool, context.Basis]:
-    """Whether a compression locks the input, and the basis of a request, in one unit of work."""
-    return store.read_state(conversation_id).locks_input, basis(conversation_id)
 
 
 async def _read(conversation_id: int, means: Means) -> Prepared:
@@ -309,6 +303,3 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
                 sizes=prepared.sizes,
                 settings=compression_settings(prepared.basis),
             )
-
-
-_alook = across(_look)

@@ -10,11 +10,12 @@ import asyncio
 import contextvars
 import functools
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from django.db import InterfaceError, InternalError, OperationalError, connections
+from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,6 +78,28 @@ def across(
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
     return crossing
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """A transaction that only reads, so that all of it sees one state of the database.
+
+    SQLite has one writer, and a transaction of ours takes its place from the start. This one does
+    not: it waits for no writer, and none waits for it. To write in it may fail at once.
+    """
+    connection = transaction.get_connection()
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        with transaction.atomic():
+            yield
+        return
+    # What it was told to begin with is known once it is open.
+    connection.ensure_connection()
+    mode, connection.transaction_mode = connection.transaction_mode, "DEFERRED"
+    try:
+        with transaction.atomic():
+            yield
+    finally:
+        connection.transaction_mode = mode
 
 
 def drain(*, close: bool = False) -> None:

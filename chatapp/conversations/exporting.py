@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
-
 from chatapp.conversations.access import owned
 from chatapp.conversations.summaries import versions_of
 from chatapp.conversations.windows import with_turns
 from chatapp.models import Conversation, Message
-from compression.database import across
+from compression.database import across, snapshot
 
 BATCH = 200
 
@@ -27,7 +25,7 @@ class ExportHead:
     summaries: list[dict[str, Any]]
 
 
-@transaction.atomic
+@snapshot()
 def export_head(user_id: int, code: str) -> ExportHead:
     """What precedes the messages. Raises NotFound."""
     row = owned(user_id, code)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from django.db import transaction
-from django.db.models import F, Max, Min, Q, QuerySet, Sum
+from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
 from django.utils.crypto import salted_hmac
 
 from chatapp.context import Basis, StoredMessage
@@ -28,7 +27,7 @@ from chatapp.screen import (
     PageView,
     TurnView,
 )
-from compression.database import across
+from compression.database import across, snapshot
 from compression.store import compression_state
 
 # A catch-up sends at most this many changed messages; a page shows fewer.
@@ -241,23 +240,38 @@ def frame(row: Conversation) -> Basis:
     )
 
 
-@transaction.atomic
+@snapshot()
 def owned_frame(user_id: int, code: str) -> Basis:
     """What the person's next request is made of but its tail. Raises NotFound."""
     return frame(owned(user_id, code))
 
 
-@transaction.atomic
+@snapshot()
 def basis(conversation_id: int) -> Basis:
     """What the next request is made of. Raises NotFound for a deleted conversation."""
+    return _basis(_present(conversation_id))
+
+
+@snapshot()
+def unlocked_basis(conversation_id: int) -> Basis | None:
+    """The same; None while a compression runs that the conversation waits for."""
+    row = _present(conversation_id)
+    return None if compression_state(row).locks_input else _basis(row)
+
+
+def _present(conversation_id: int) -> Conversation:
     row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
     if row is None:
         raise NotFound
+    return row
+
+
+def _basis(row: Conversation) -> Basis:
     tail = stored_messages(row.pk, after_seq=row.compressed_through)
     return replace(frame(row), tail=tuple(tail))
 
 
-@transaction.atomic
+@snapshot()
 def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) -> PageView:
     """What the page shows: the newest messages, or those at ``place``. Raises NotFound.
 
@@ -281,15 +295,13 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
     )
 
 
-@transaction.atomic
+@snapshot()
 def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageView:
     """What changed since ``after`` (an ``event_no``); all that a page shows when it is 0.
 
     Raises NotFound for a deleted conversation.
     """
-    row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
-    if row is None:
-        raise NotFound
+    row = _present(conversation_id)
     rows = with_turns(row.messages.all()).order_by("-seq")
     count = FIRST_MESSAGES
     if after:
@@ -308,7 +320,7 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
     )
 
 
-@transaction.atomic
+@snapshot()
 def overview(
     conversation_id: int, context: ContextBuilder
 ) -> tuple[int, CompressionView, ContextView]:
@@ -319,8 +331,18 @@ def overview(
     return row.event_no, compression_view(row), context(row, tail_tokens(row))
 
 
+@snapshot()
+def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
+    """What the next request of a conversation will use. Raises NotFound."""
+    row = Conversation.objects.filter(pk=conversation_id).first()
+    if row is None:
+        raise NotFound
+    return context(row, tail_tokens(row))
+
+
 def glance(conversation_id: int) -> tuple[int, bool, bool] | None:
     """(``event_no``, a compression locks the input, a turn is open); None when deleted."""
+    opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at__isnull=True)
     row = (
         Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True)
         .only(
@@ -329,13 +351,12 @@ def glance(conversation_id: int) -> tuple[int, bool, bool] | None:
             "compression_lease_expires_at",
             "compression_locks_input",
         )
+        .annotate(opened=Exists(opened))
         .first()
     )
     if row is None:
         return None
-    state = compression_state(row)
-    opened = row.turns.filter(finished_at__isnull=True).exists()
-    return row.event_no, state.running, opened
+    return row.event_no, compression_state(row).running, row.opened
 
 
 def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
@@ -349,6 +370,7 @@ def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
 
 
 abasis = across(basis)
+aunlocked_basis = across(unlocked_basis)
 aowned_frame = across(owned_frame)
 aglance = across(glance)
 aturn = across(turn)

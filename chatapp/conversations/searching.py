@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 
 from chatapp.conversations.access import owned
 from chatapp.excerpts import Part, Terms, passage, terms_of
 from chatapp.models import Conversation, Message
 from chatapp.screen import View
-from compression.database import across
+from compression.database import across, snapshot
 
 HITS = 20
 # Titles are compared here: there are far fewer of them than messages.
@@ -132,7 +132,7 @@ def _literal(term: str) -> str:
     return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-@transaction.atomic
+@snapshot()
 def search(
     user_id: int, query: str, *, code: str = "", page: int = 1, newest_first: bool = False
 ) -> Found:
