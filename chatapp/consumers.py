@@ -62,6 +62,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     _user_id: int = 0
     _counted = False
     _frames = 0
+    _ask_who_at = 0.0
 
     async def connect(self) -> None:
         """Accept, then say why not, so that the page can tell the reasons apart."""
@@ -150,13 +151,14 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         loop = asyncio.get_running_loop()
         async with wiring.bus().subscribe(self._conversation_id) as subscription:
             await self._catch_up()
-            look_at = loop.time() + self._look_interval()
+            self._ask_who_at = loop.time() + LOOK_IDLE
+            look_at = self._look_again_at()
             while True:
                 # A stream that never pauses must not put the look off for ever.
                 if loop.time() >= look_at:
                     if not await self._look():
                         return
-                    look_at = loop.time() + self._look_interval()
+                    look_at = self._look_again_at()
                 try:
                     async with asyncio.timeout_at(look_at):
                         published = await subscription.next()
@@ -164,15 +166,15 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                     continue
                 await self._pass_on(published)
                 # A turn that has begun is looked at more often.
-                look_at = min(look_at, loop.time() + self._look_interval())
+                look_at = min(look_at, self._look_again_at())
 
-    def _look_interval(self) -> float:
-        return LOOK_OPEN if self._open else LOOK_IDLE
+    def _look_again_at(self) -> float:
+        now = asyncio.get_running_loop().time()
+        return min(self._ask_who_at, now + (LOOK_OPEN if self._open else LOOK_IDLE))
 
     async def _look(self) -> bool:
         """Compare with the database; False when the socket was closed."""
-        session = self.scope["session"].session_key
-        if not await astill_signed_in(session, self._user_id):
+        if not await self._still_welcome():
             await self.close(SIGNED_OUT)
             return False
         glance = await aglance(self._conversation_id)
@@ -193,6 +195,15 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         event_no, _, context = await wiring.machinery().aoverview(self._conversation_id)
         about = common(self._conversation_id, event_no)
         await self._send_event(events.Context(context=context, **about))
+
+    async def _still_welcome(self) -> bool:
+        """Whether the viewer is signed in: asked as often as an idle socket looks."""
+        now = asyncio.get_running_loop().time()
+        if now < self._ask_who_at:
+            return True
+        self._ask_who_at = now + LOOK_IDLE
+        session = self.scope["session"].session_key
+        return await astill_signed_in(session, self._user_id)
 
     async def _pass_on(self, published: Published | None) -> None:
         if published is None:

@@ -384,6 +384,33 @@ async def test_i20_a_revoked_viewer_is_sent_away(
     assert await screen.next() == {"type": "closed", "code": expected}
 
 
+async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
+    screen: Screen,
+    client: AsyncClient,
+    code: str,
+    upstream: FakeUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """I20: who is revoked is sent away in time although the looks of an open turn ask nobody.
+
+    Breaks when: a look that asks nobody puts the next question off.
+    """
+    monkeypatch.setattr(consumers, "LOOK_OPEN", 0.03)
+    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.1)
+    await screen.disconnect()
+    await screen.connect()
+    await screen.until("state")
+    gate = asyncio.Event()
+    upstream.enqueue(Script(steps=(Text("one "), Wait(gate), Finish("stop"))))
+    await send(client, code)
+    await screen.until("delta")
+    await client.post("/accounts/logout/")
+    while (event := await screen.next())["type"] != "closed":
+        assert screen.turn is not None
+    assert event["code"] == consumers.SIGNED_OUT
+    gate.set()
+
+
 async def test_our_own_end_brings_the_page_back(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
