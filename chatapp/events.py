@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from chatapp.screen import (
     ConversationView,
     MessageView,
     TurnView,
-    View,
+    as_json,
 )
 
 
@@ -29,17 +29,9 @@ class Event:
     def as_json(self) -> dict[str, Any]:
         """``type``, ``event_no``, ``at`` and the event's own fields."""
         result: dict[str, Any] = {"type": self.type}
-        for part in fields(self):
-            if part.name == "conversation_id" or part.metadata.get("html"):
-                continue
-            value = getattr(self, part.name)
-            if isinstance(value, View):
-                value = value.as_json()
-            elif isinstance(value, list):
-                value = [one.as_json() if isinstance(one, View) else one for one in value]
-            elif isinstance(value, datetime):
-                value = value.isoformat()
-            result[part.name] = value
+        for name in self.__dataclass_fields__:
+            if name != "conversation_id":
+                result[name] = as_json(getattr(self, name))
         return result
 
 

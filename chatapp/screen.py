@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from datetime import datetime
 from typing import Any
 
 
-def _json(value: Any) -> Any:
-    """Times as ISO 8601 in UTC, everything else as it is."""
+def as_json(value: Any) -> Any:
+    """Times as ISO 8601 in UTC, dataclasses as objects, everything else as it is."""
+    if value is None or isinstance(value, str | int | float):
+        return value
     if isinstance(value, datetime):
         return value.isoformat()
+    if is_dataclass(value):
+        return {name: as_json(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, dict):
-        return {key: _json(part) for key, part in value.items()}
+        return {key: as_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_json(part) for part in value]
+        return [as_json(part) for part in value]
     return value
 
 
@@ -23,7 +27,7 @@ class View:
 
     def as_json(self) -> dict[str, Any]:
         """All fields, times as ISO 8601."""
-        result = _json(asdict(self))  # type: ignore[call-overload]
+        result = as_json(self)
         assert isinstance(result, dict)
         return result
 
