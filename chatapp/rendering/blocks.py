@@ -6,6 +6,7 @@ Images are never loaded: they become links, since fetching one tells its server 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
@@ -25,6 +26,14 @@ from chatapp.rendering.highlight import (
 )
 from chatapp.rendering.limits import MESSAGE_BUDGET, estimate
 from chatapp.rendering.sanitise import LINK_SCHEMES, sanitise
+from chatapp.text import visible
+
+#: Lines with blank ones between, each of which begins with a letter and in which no sign means
+#: anything to the parser.
+_LINE: Final = r"""[^\W\d_][\w ,.;:?!()'"-]*"""
+_prose = re.compile(rf"{_LINE}(?:\n\n+{_LINE})*\n*")
+#: Characters up to which it is worth a look.
+_PROSE_LENGTH: Final = 3_000
 
 _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
 
@@ -65,6 +74,10 @@ def render_piece(text: str, environment: Environment, budget: float) -> str:
     """Safe HTML of ``text``; as plain text if parsing it would take more than ``budget`` (µs)."""
     if not text.strip():
         return ""
+    if len(text) <= _PROSE_LENGTH and "_" not in text and _prose.fullmatch(text):
+        # Most of what a model says, and rendered anew at each flush: no need to parse it.
+        lines = (line.rstrip(" ") for line in text.split("\n") if line)
+        return visible("".join(f"<p>{line}</p>\n" for line in lines))
     if estimate(text) > budget:
         return plain(text)
     shared: EnvType = {"references": environment.references, "environment": environment}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatapp.rendering.blocks import Environment, render_piece
+from chatapp.rendering.blocks import _LINE, Environment, _parser, render_piece
 from chatapp.rendering.highlight import (
     _LANGUAGES,
     HIGHLIGHT_BLOCK,
@@ -27,6 +27,20 @@ def test_it_works() -> None:
     assert render("A *b* **c** `d` ~~e~~\n") == (
         "<p>A <em>b</em> <strong>c</strong> <code>d</code> <s>e</s></p>\n"
     )
+
+
+@given(
+    st.lists(st.from_regex(_LINE, fullmatch=True).filter(lambda line: "_" not in line), min_size=1),
+    st.sampled_from(["\n\n", "\n\n\n"]),
+    st.sampled_from(["", "\n", "\n\n"]),
+)
+@example(["A line that ends with spaces.  ", "Zero\u200awidth\u3164"], "\n\n", "\n")
+@example(["a: http://x.example", 'b "c" (d) e-f -- g... h!'], "\n\n", "")
+def test_prose_takes_a_short_way_to_the_same_html(lines: list[str], between: str, end: str) -> None:
+    """I22. Breaks when: a sign that means something to the parser counts as prose."""
+    text = between.join(lines) + end
+    parsed = sanitise(_parser.render(text, {"environment": Environment()}))
+    assert render_piece(text, Environment(), MESSAGE_BUDGET) == parsed
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\n", "\t\n"])
