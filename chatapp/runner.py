@@ -255,12 +255,12 @@ class Runner:
         return None
 
     async def _flush_if_due(self, stream: LiveStream) -> None:
-        if stream.noted is None:
-            stream.noted = self.spawn(progress.afirst_token(stream.job.turn), "first token")
         if stream.due_in <= 0:
             await self._flush(stream)
         else:
             stream.waits.set()
+        if stream.noted is None:  # after the first piece was shown, which is waited for
+            stream.noted = self.spawn(progress.afirst_token(stream.job.turn), "first token")
 
     async def _flush_when_due(self, stream: LiveStream) -> None:
         """Flush what waits when the model pauses."""

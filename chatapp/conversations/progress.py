@@ -117,10 +117,11 @@ _ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
 @transaction.atomic
 def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
     """Give a turn its one terminal status; None when it had one or another process holds it."""
-    turn = Turn.objects.filter(pk=turn_id).only("conversation_id").first()
-    if turn is None:
+    found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
+    conversation_id = found.first()
+    if conversation_id is None:
         return None
-    event_no = _number(turn.conversation_id)
+    event_no = _number(conversation_id)
     changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=holder).update(
         status=ending.status,
         error=ending.error,
@@ -145,7 +146,7 @@ def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended 
         status=MessageStatus.COMPLETE if whole else MessageStatus.PARTIAL,
         event_no=event_no,
     )
-    return _ended(turn_id, turn.conversation_id, event_no)
+    return _ended(turn_id, conversation_id, event_no)
 
 
 def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:

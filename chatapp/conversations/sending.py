@@ -61,8 +61,9 @@ def _locked(user_id: int, code: str) -> Conversation:
     return row
 
 
-def _open_turn(row: Conversation) -> Turn | None:
-    return row.turns.filter(finished_at__isnull=True).first()
+def _open_turn(row: Conversation) -> int | None:
+    """The id of the turn that is open."""
+    return row.turns.filter(finished_at__isnull=True).values_list("pk", flat=True).first()
 
 
 def _allocate(row: Conversation, count: int) -> int:
@@ -166,13 +167,14 @@ def _begin(
 
 def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:
     """The turn that this ``client_msg_id`` began, if it came before."""
-    message = row.messages.filter(client_msg_id=client_msg_id).first()
-    if message is None or message.turn_id is None:
+    found = row.messages.filter(client_msg_id=client_msg_id).values_list("pk", "seq", "turn_id")
+    pk, seq, turn_id = found.first() or (None, None, None)
+    if turn_id is None:
         return None
     # The first turn that answered it: a regeneration gives the message another one.
     turn_id = (
-        row.turns.filter(user_message=message).order_by("pk").values_list("pk", flat=True).first()
-    ) or message.turn_id
+        row.turns.filter(user_message=pk).order_by("pk").values_list("pk", flat=True).first()
+    ) or turn_id
     reply = row.messages.filter(turn_id=turn_id, role=MessageRole.ASSISTANT).order_by("seq").first()
     if reply is None:
         return None
@@ -180,7 +182,7 @@ def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:
         conversation_id=row.pk,
         owner_id=row.owner_id,
         turn=turn_id,
-        message_seq=message.seq,
+        message_seq=seq,
         reply_seq=reply.seq,
         reply_id=reply.pk,
         event_no=row.event_no,
@@ -380,10 +382,10 @@ def request_stop(user_id: int, code: str) -> tuple[int, int]:
     turn = _open_turn(row)
     if turn is None:
         raise NothingToStop
-    Turn.objects.filter(pk=turn.pk, finished_at=None, stop_requested_at=None).update(
+    Turn.objects.filter(pk=turn, finished_at=None, stop_requested_at=None).update(
         stop_requested_at=Now()
     )
-    return row.pk, turn.pk
+    return row.pk, turn
 
 
 aaccept = across(accept)
