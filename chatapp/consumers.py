@@ -192,8 +192,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def _tell_context(self) -> None:
         """Another conversation has taught something of a model: the figures are others now."""
         self._figures = wiring.machinery().catalogue.revision
-        event_no, _, context = await wiring.machinery().aoverview(self._conversation_id)
-        about = common(self._conversation_id, event_no)
+        context = await wiring.machinery().acontext(self._conversation_id)
+        # Not a newer number than the viewer has been told of: it would come back behind it.
+        about = common(self._conversation_id, self._seen)
         await self._send_event(events.Context(context=context, **about))
 
     async def _still_welcome(self) -> bool:
