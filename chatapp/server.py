@@ -48,6 +48,9 @@ class ViewerProtocol(WebSocketProtocol):  # type: ignore[misc]
 
     def serverSend(self, content: str | bytes, binary: bool = False) -> None:
         """Send, or cut off a peer for whom too much waits already."""
+        if self.state != self.STATE_OPEN:
+            # Gone while that was made for them. Autobahn would raise, and their end is no fault.
+            return
         if self._unsent() <= UNSENT_MAX:
             super().serverSend(content, binary)
             return
