@@ -1,0 +1,121 @@
+"""Everybody is looking when the server is started anew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.benchmarks._processes import sessions
+from tests.fake_upstream import FakeUpstream
+from tests.faults.following import beside
+from tests.faults.world import answer, send
+from tests.json_client import Json, JsonClient
+from tests.servers import RunningServer, free_port, start_server
+
+# Twenty people, each with one conversation open in so many tabs.
+PEOPLE, TABS = 20, 15
+# Seconds in which everybody must be back once the server serves again.
+BACK = 15
+# Seconds until the test gives up; a busy computer is slow to open so many.
+PATIENCE = 120
+# Any token will do that is in the cookie and in the header.
+TOKEN = "c" * 32
+
+
+def pause(failures: int) -> float:
+    """Seconds that the page waits (socket.js), of which a test in a browser holds."""
+    return min(8.0, 0.25 * float(2**failures)) * (0.5 + random.random() / 2)
+
+
+@dataclass(slots=True)
+class Tab:
+    """One open page: it is told states, and comes back as the page does."""
+
+    client: JsonClient
+    states: list[tuple[float, Json]] = field(default_factory=list)
+    #: When each came, and what it said.
+
+    async def follow(self) -> None:
+        """Until it is cancelled."""
+        failures = 0
+        while True:
+            after = self.states[-1][1]["event_no"] if self.states else 0
+            address = f"/ws/c/{self.client.code}/?format=json&after={after}"
+            try:
+                async with self.client._http.ws_connect(address) as socket:
+                    async for message in socket:
+                        failures = 0
+                        event = json.loads(message.data)
+                        if event["type"] == "state":
+                            self.states.append((time.monotonic(), event))
+            except (OSError, aiohttp.ClientError):
+                failures += 1
+            await asyncio.sleep(pause(failures))
+
+    def back_at(self, since: float) -> float | None:
+        """When it was first told a state after that moment."""
+        return next((at for at, _ in self.states if at > since), None)
+
+
+async def told(tabs: list[Tab], since: float) -> float:
+    """Seconds until every one of them has been told a state."""
+    async with asyncio.timeout(PATIENCE):
+        while not all(tab.back_at(since) for tab in tabs):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    return max(tab.back_at(since) or 0.0 for tab in tabs) - since
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+async def test_d08_three_hundred_pages_come_back(tmp_path: Path) -> None:
+    """Told to end in the middle of twenty replies and started anew: within 15 seconds every page
+    has the truth again; no acknowledged message is lost; each reply is there, as interrupted.
+
+    Breaks when: a text is not stored at an orderly end, or a state costs as much as a page.
+    """
+    port = free_port()
+    async with FakeUpstream(handler=answer) as upstream:
+
+        def start(*, prepare: bool) -> RunningServer:
+            model = {"OPENAI_BASE_URL": upstream.base_url, "CHAT_MODEL": "fake-model"}
+            return start_server(tmp_path, prepare=prepare, port=port, **model)
+
+        server = await asyncio.to_thread(lambda: start(prepare=True))
+        people = []
+        for key in (await asyncio.to_thread(sessions, server))[:PEOPLE]:
+            cookies = [("sessionid", key), ("csrftoken", TOKEN)]
+            people.append(beside(cookies, server.base_url, origin=server.origin))
+            await people[-1].create()
+        tabs = [Tab(client) for client in people for _ in range(TABS)]
+        following = [asyncio.create_task(tab.follow()) for tab in tabs]
+        await told(tabs, 0.0)
+        sent = {}
+        for client in people:
+            accepted = await send(client, "slowly 3000", str(uuid.uuid4()))
+            assert accepted is not None
+            sent[client] = accepted["turn"]
+        await upstream.came(PEOPLE)
+        await asyncio.to_thread(server.terminate)
+        server = await asyncio.to_thread(lambda: start(prepare=False))
+        assert await told(tabs, time.monotonic()) <= BACK
+        for tab in tabs:
+            assert tab.states[-1][1]["turn"] is None
+        for client, turn in sent.items():
+            page = await client.get()
+            assert [one["status"] for one in page["messages"]] == ["complete", "partial"]
+            assert page["messages"][0]["text"] == "slowly 3000"
+            assert (await client.get(f"turns/{turn}/"))["status"] == "interrupted"
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+        for client in people:
+            await client.close()
+        await asyncio.to_thread(server.kill)
