@@ -159,7 +159,8 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
     basis, sized = prepared.basis, prepared.sizes
     settings = policy_settings(basis)
     state = PolicyState()
-    if prepared.request.usage.share >= settings.soft or settings.off:
+    looks = settings.off or conf.settings().prepare_messages
+    if looks or prepared.request.usage.share >= settings.soft:
         state = await asyncio.to_thread(_pure_state, basis, sized, tried)
         state = await _with_standing(state, basis, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
@@ -204,9 +205,22 @@ def _pure_state(basis: context.Basis, sized: Sizes, tried: _Tried) -> PolicyStat
     through = basis.truncated_through
     return PolicyState(
         compressible=compressible,
+        due=_due(basis, sized),
         maskable=maskable_share(items, sized),
         truncatable=truncate(_all_items(basis), sized, truncated_through=through) > through,
     )
+
+
+def _due(basis: context.Basis, sized: Sizes) -> bool:
+    """Whether so many messages lie beyond the tail that a summary is prepared for that alone."""
+    settings = compression_settings(basis)
+    if not settings.prepare_messages:
+        return False
+    try:
+        span = planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.BACKGROUND)
+    except NothingToCompress:
+        return False
+    return len(span.items) >= settings.prepare_messages
 
 
 def _all_items(basis: context.Basis) -> tuple[Item, ...]:

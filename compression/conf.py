@@ -18,7 +18,7 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from compression.models import AbstractSummary, CompressibleConversation
-from compression.planner import PlannerSettings
+from compression.planner import AUTOMATIC_FREES, FALLBACK_FREES, PlannerSettings
 from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, PolicySettings
 
 REQUIRED = ("CONVERSATION", "SUMMARY")
@@ -70,6 +70,8 @@ class CompressionSettings:
             threshold=self.threshold,
             keep_turns=self.keep_turns,
             summary_tokens=self.summary_tokens,
+            # Prepared by the number of messages, a draft may be small: as small as may be applied.
+            background_frees=FALLBACK_FREES if self.prepare_messages else AUTOMATIC_FREES,
         )
 
     @property

@@ -14,7 +14,7 @@ from compression.audit import audit, check_summary
 from compression.exceptions import DraftRejected
 from compression.ledger import evict
 from compression.markdown import render
-from compression.planner import AUTOMATIC_FREES, FALLBACK_FREES, MANUAL_FREES, PlannerSettings
+from compression.planner import FALLBACK_FREES, PlannerSettings
 from compression.ports import TokenCounter
 from compression.standing import with_missed
 from compression.types import (
@@ -168,7 +168,7 @@ def _check_gain(measures: Measures, case: Case) -> None:
     # Usage is rounded up to whole tokens, part by part; the planner's estimate is not.
     slack = 4 / case.sizes.budget
     manual = case.trigger is Trigger.MANUAL
-    needed, lands = (MANUAL_FREES, True) if manual else (AUTOMATIC_FREES, True)
+    needed, lands = case.settings.frees(case.trigger), True
     if not manual:
         landing = case.settings.landing
         starts = [index for index, item in enumerate(case.items) if item.role == "user"]

@@ -37,6 +37,14 @@ class PlannerSettings:
     #: Messages that stay verbatim, when they fit in the tail's share.
     summary_tokens: int = 1500
     #: Ruler tokens that a summary may have at most.
+    background_frees: float = AUTOMATIC_FREES
+    #: Share of the budget that a run in the background must free.
+
+    def frees(self, trigger: Trigger) -> float:
+        """The share of the budget that a run for this reason must free."""
+        if trigger is Trigger.MANUAL:
+            return MANUAL_FREES
+        return self.background_frees if trigger is Trigger.BACKGROUND else AUTOMATIC_FREES
 
     @property
     def landing(self) -> float:
@@ -99,7 +107,7 @@ def plan(
         cut = outline.cut_keeping(settings.keep_turns, settings.keep_messages, room)
     else:
         cut = outline.cut_within(room)
-    _check_worth(outline, cut, sizes, settings, manual=manual)
+    _check_worth(outline, cut, sizes, settings, trigger)
     return Span(
         items=tuple(items[:cut]),
         through_seq=items[cut - 1].seq,
@@ -155,14 +163,15 @@ class _Outline:
 
 
 def _check_worth(
-    outline: _Outline, cut: int, sizes: Sizes, settings: PlannerSettings, *, manual: bool
+    outline: _Outline, cut: int, sizes: Sizes, settings: PlannerSettings, trigger: Trigger
 ) -> None:
     """Raise unless compressing up to ``cut`` is worth a call, should the summary fill its cap."""
     summary = max(cap_tokens(sizes, settings), sizes.summary)
     pins = outline.pinned_before[cut]
     frees = sizes.share(outline.before[cut] - (summary - sizes.summary) - pins)
     standing = sizes.fixed + sizes.pinned + pins + summary
-    needed = MANUAL_FREES if manual else AUTOMATIC_FREES
+    manual = trigger is Trigger.MANUAL
+    needed = settings.frees(trigger)
     lands = sizes.share(standing + outline.tail(cut)) <= settings.landing
     if not manual:
         least = sizes.share(standing + outline.tail(outline.cuts[-1]))

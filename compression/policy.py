@@ -68,6 +68,8 @@ class PolicyState:
     #: Share of the budget that masking would free; 0 when no batch is worth it.
     compressible: bool = False
     #: The planner finds a span that is worth it.
+    due: bool = False
+    #: As many messages lie beyond the tail as ask for a summary whatever the usage.
     truncatable: bool = False
     #: Whole turns could be left out of the request.
 
@@ -88,6 +90,8 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
         return _make_room(share, state)
     trigger = max(settings.threshold, UNDONE_THRESHOLD) if state.undone else settings.threshold
     if share < min(settings.soft, trigger):
+        if state.due and _may_prepare(state):
+            return answer(ContextAction.PREPARE, "So many messages are worth a summary.")
         return answer(ContextAction.CONTINUE, "There is plenty of room.")
     if share < trigger:
         return _between(share, state)
@@ -109,8 +113,7 @@ def _between(share: float, state: PolicyState) -> Decision:
         )
     if _should_wind_down(share, state):
         return _wind_down_or_continue(share, state, "")
-    may_prepare = state.compressible and not state.breaker_open and not state.undone
-    if may_prepare and not _ready_is_worth_it(state):
+    if (state.compressible or state.due) and _may_prepare(state):
         return Decision(
             action=ContextAction.PREPARE,
             reason="A summary is prepared before it is needed.",
@@ -150,6 +153,10 @@ def _wind_down_or_continue(share: float, state: PolicyState, reason: str) -> Dec
 
 def _should_wind_down(share: float, state: PolicyState) -> bool:
     return share >= WIND_DOWN_AT and state.in_tool_loop and not state.wound_down
+
+
+def _may_prepare(state: PolicyState) -> bool:
+    return not state.breaker_open and not state.undone and not _ready_is_worth_it(state)
 
 
 def _ready_is_worth_it(state: PolicyState) -> bool:

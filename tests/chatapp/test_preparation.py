@@ -288,6 +288,30 @@ async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
     assert (await reading.abasis(pk)).boundary == 0
 
 
+@pytest.mark.parametrize(
+    ("turns", "messages", "prepared"),
+    [(7, 0, False), (7, 4, True), (7, 40, False), (3, 2, False)],
+)
+async def test_so_many_messages_are_prepared_whatever_the_usage(
+    alice: User, settings: Any, turns: int, messages: int, prepared: bool
+) -> None:
+    """Off by default, counted beyond the tail, and never for less than 0.10 of the budget.
+
+    Breaks when: ``_due`` does not count, or nobody asks it below the soft threshold.
+    """
+    settings.COMPRESSION = {**settings.COMPRESSION, "PREPARE_MESSAGES": messages}
+    code = await filled(alice, turns)
+    summarizer = CountingSummarizer()
+    pk = await pk_of(code)
+    means = means_with(summarizer)
+    assert (await prepare(pk, means)).request.usage.share < 0.65
+    await prepare_in_background(pk, means)
+    assert len(summarizer.calls) == prepared
+    assert (await store.aready(pk) is not None) == prepared
+    await prepare_in_background(pk, means)
+    assert len(summarizer.calls) == prepared
+
+
 def test_a_conversations_own_settings_go_before_the_defaults() -> None:
     own = replace(basis_of([]), threshold=0.6, keep_turns=5, compression_off=True)
     assert (policy_settings(own).threshold, policy_settings(own).off) == (0.6, True)

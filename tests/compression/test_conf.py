@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,6 +24,8 @@ def test_it_works() -> None:
     settings = read()
     assert (settings.threshold, settings.soft_threshold, settings.keep_turns) == (0.8, 0.65, 2)
     assert (settings.summary_tokens, settings.prepare_messages) == (1500, 0)
+    assert settings.planner.background_frees == 0.20
+    assert replace(settings, prepare_messages=4).planner.background_frees == 0.10
     assert settings.tool_result_max_length == 2000
     assert (settings.lease_seconds, settings.renew_seconds) == (30.0, 10.0)
     assert settings.planner.landing == pytest.approx(0.45)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compression import planner, standing
-from compression.exceptions import DraftRejected
+from compression.exceptions import DraftRejected, NothingToCompress
 from compression.judging import MOST_SHARE, Case, Fruitless, judge
 from compression.ledger import Delta, apply_delta
 from compression.planner import PlannerSettings
@@ -23,6 +23,7 @@ from compression.types import (
     Role,
     Section,
     Sizes,
+    Span,
     Trigger,
 )
 
@@ -165,3 +166,29 @@ def test_a_summary_that_frees_too_little_is_fruitless() -> None:
     short = replace(case, span=replace(case.span, items=case.span.items[:1], through_seq=1))
     with pytest.raises(Fruitless, match="would free"):
         judged(TALK, short)
+
+
+@pytest.mark.parametrize(("least", "fits"), [(0.10, True), (0.20, False)])
+def test_a_run_in_the_background_frees_what_its_settings_ask_for(least: float, fits: bool) -> None:
+    """Breaks when: every automatic run must free 0.20, or none must."""
+    items = [replace(item, tokens=75) for item in conversation(messages=18)]
+    settings = PlannerSettings(background_frees=least)
+    whole = case_of(conversation())
+    case = replace(
+        whole,
+        items=items,
+        span=Span(items=tuple(items[:10]), through_seq=10, source_tokens=750),
+        settings=settings,
+        trigger=Trigger.BACKGROUND,
+    )
+    said = says("They talked about words, and words, and words again. " * 15)
+    if not fits:
+        with pytest.raises(Fruitless, match="would free"):
+            judged(said, case)
+        with pytest.raises(NothingToCompress):
+            planner.plan(items, SIZES, settings, trigger=Trigger.BACKGROUND)
+        return
+    judged(said, case)
+    assert planner.plan(items, SIZES, settings, trigger=Trigger.BACKGROUND).through_seq == 10
+    with pytest.raises(NothingToCompress):
+        planner.plan(items, SIZES, settings, trigger=Trigger.THRESHOLD)

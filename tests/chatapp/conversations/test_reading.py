@@ -316,3 +316,16 @@ def test_a_glance_tells_whether_a_turn_is_open(alice: User) -> None:
     assert reading.glance(pk) == (2, False, False)
     Conversation.objects.update(deleted_at="2026-01-01T00:00Z")
     assert reading.glance(pk) is None
+
+
+def test_i17_the_mark_around_the_summary_is_its_versions_own(alice: User) -> None:
+    """I17, P01: the same at every reading, another for another version or conversation.
+
+    Breaks when: the mark depends on time or chance, or not on the version and the code.
+    """
+    code, other = new(alice), new(alice)
+    first = reading.frame(row_of(code)).mark
+    assert reading.frame(row_of(code)).mark == first
+    assert reading.frame(row_of(other)).mark != first
+    Conversation.objects.filter(code=code).update(compression_version=1)
+    assert reading.frame(row_of(code)).mark != first
