@@ -54,7 +54,11 @@ def window(
         rows = rows.filter(seq__lt=before)
     count = FIRST_MESSAGES if before is None else OLDER_MESSAGES
     newest = list(rows.order_by("-seq")[: count + 1])
-    return Window(messages=newest[:count][::-1], has_older=len(newest) > count)
+    return Window(
+        messages=newest[:count][::-1],
+        has_older=len(newest) > count,
+        has_newer=before is not None and before < row.next_seq,
+    )
 
 
 def _forward(rows: QuerySet[Message], count: int) -> Window:

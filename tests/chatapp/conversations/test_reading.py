@@ -61,8 +61,10 @@ def test_a_page_shows_the_newest_and_pages_back_without_gaps(alice: User) -> Non
     code = long_conversation(alice, 200)
     page = reading.page(alice.pk, code, context_view)
     seen = [one.seq for one in page.messages]
+    assert not page.has_newer
     while page.has_older:
         page = reading.page(alice.pk, code, context_view, before=seen[0])
+        assert page.has_newer
         seen = [one.seq for one in page.messages] + seen
     assert seen == list(range(1, 201))
 
