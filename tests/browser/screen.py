@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from playwright.async_api import (
@@ -15,7 +18,7 @@ from playwright.async_api import (
     expect,
 )
 
-from tests.servers import RunningServer
+from tests.servers import RunningServer, manage
 
 _sessions: dict[str, StorageState] = {}
 
@@ -31,6 +34,18 @@ async def sign_in(server: RunningServer, browser: Browser) -> StorageState:
         _sessions[server.signin_link] = await context.storage_state()
         await context.close()
     return _sessions[server.signin_link]
+
+
+def imported(server: RunningServer, folder: Path, *texts: str) -> str:
+    """Path of a new conversation of these messages, the user's and the assistant's in turn."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+    file = folder / "messages.json"
+    file.write_text(json.dumps(messages))
+    printed = manage(server, "import_messages", str(file), "--owner", "owner")
+    found = re.search(r"/c/[0-9a-f-]{36}/", printed)
+    assert found
+    return found.group()
 
 
 @dataclass

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.browser.screen import Screen
-from tests.browser.scripts import MARKDOWN, pausing
-from tests.servers import RunningServer
+from tests.browser.screen import Screen, sign_in
+from tests.browser.scripts import MARKDOWN, pausing, unending
+from tests.servers import RunningServer, manage
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -21,7 +23,16 @@ AXE = _FILES.joinpath("axe.min.js").read_text(encoding="utf-8")
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 # Pages without a conversation; those of one are looked at as the job goes on.
-PAGES = ("/?new", "/?archived", "/search/", "/settings/", "/no-such-page")
+PAGES = (
+    "/?new",
+    "/?archived",
+    "/search/",
+    "/search/?q=project",
+    "/settings/",
+    "/no-such-page",
+    "/accounts/password_change/",
+    "/accounts/password_change/done/",
+)
 OF_A_CONVERSATION = ("", "context/", "context/?left-out", "summaries/", "activity/")
 RULE = "Always answer in British English."
 DETAILS = " ".join(f"Project number {n} costs {n * 13} euros and ends in May." for n in range(20))
@@ -55,10 +66,69 @@ async def test_axe_finds_nothing_on_pages_without_a_conversation(
     for path in PAGES:
         await screen.page.goto(path)
         found += await in_both_themes(screen.page)
-    stranger = await browser.new_page(base_url=product.base_url)
-    await stranger.goto("/accounts/login/")
-    found += await in_both_themes(stranger)
     assert found == []
+
+
+async def test_axe_finds_nothing_on_the_way_in_and_out(
+    browser: Browser, product: RunningServer
+) -> None:
+    """Sign-in, its refusals, the link that signs in, a form that is refused, and the way out."""
+    # A second link ends the first, which the other tests came in by.
+    await sign_in(product, browser)
+    page, found = await browser.new_page(base_url=product.base_url), list[str]()
+
+    async def look(title: str) -> None:
+        await expect(page).to_have_title(f"{title} · Palimpsest")
+        found.extend(await in_both_themes(page))
+
+    await page.goto("/accounts/login/")
+    await look("Sign in")
+    await page.get_by_label("Username").fill("nobody")
+    await page.get_by_label("Password").fill("nothing")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await look("Sign in")
+    await page.locator("[name=csrfmiddlewaretoken]").evaluate("field => field.value = 'x'")
+    await page.get_by_label("Password").fill("nothing")
+    await page.keyboard.press("Enter")
+    await look("Not done")
+    link = re.search(r"http\S+", manage(product, "signin_link", "owner"))
+    assert link
+    await page.goto(link.group())
+    await look("Sign in")
+    await page.get_by_role("button", name="Sign in as owner").click()
+    await page.goto(link.group())
+    await look("Not done")
+    await page.goto("/accounts/password_change/")
+    await page.get_by_label("New password:", exact=True).fill("short")
+    await page.get_by_label("confirmation").fill("other")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert").first).to_be_visible()
+    await look("Password")
+    await page.goto("/")
+    await page.get_by_role("button", name="Sign out").click()
+    await look("Sign in")
+    await page.close()
+    assert found == []
+
+
+async def test_axe_finds_nothing_on_what_an_import_says(screen: Screen, tmp_path: Path) -> None:
+    page, file = screen.page, tmp_path / "messages.json"
+    good = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello."}]
+    for content, said in ((good, "1 conversation imported"), ({"not": "a conversation"}, "")):
+        file.write_text(json.dumps(content))
+        await page.goto("/settings/")
+        await page.get_by_label("A file of conversations").set_input_files(file)
+        await page.get_by_role("button", name="Import").click()
+        await expect(page).not_to_have_url(re.compile("settings"))
+        await expect(page.get_by_role("main")).to_contain_text(said)
+        assert await in_both_themes(page) == []
+    # A plain page with an error, as a browser without JavaScript sees it.
+    await page.goto("/?new")
+    await screen.ask("Hello.")
+    await page.goto(f"{page.url}?before=x")
+    await expect(page.get_by_role("alert")).to_be_visible()
+    assert await in_both_themes(page) == []
 
 
 async def test_axe_finds_nothing_in_a_conversation(screen: Screen, model: RunningUpstream) -> None:
@@ -95,6 +165,16 @@ async def test_axe_finds_nothing_in_a_conversation(screen: Screen, model: Runnin
     assert found == []
 
 
+async def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:
+    """Press the key until the focus is there, as one must who has no mouse."""
+    await expect(wanted).to_be_visible()
+    for _ in range(40):
+        if await wanted.evaluate("element => element === document.activeElement"):
+            return
+        await page.keyboard.press(key)
+    pytest.fail(f"{wanted} is not reached with {key}")
+
+
 async def test_the_whole_job_can_be_done_by_keyboard(
     screen: Screen, model: RunningUpstream
 ) -> None:
@@ -118,7 +198,7 @@ async def test_the_whole_job_can_be_done_by_keyboard(
     await keyboard.press("Enter")
     divider = page.get_by_role("region", name="Compressed messages")
     await expect(divider).to_be_visible()
-    await divider.get_by_role("button", name="Edit summary").focus()
+    await tab_to(page, divider.get_by_role("button", name="Edit summary"), "Shift+Tab")
     await keyboard.press("Enter")
     text = page.get_by_role("textbox", name="Summary")
     await expect(text).to_be_focused()
@@ -129,7 +209,7 @@ async def test_the_whole_job_can_be_done_by_keyboard(
     await keyboard.press("Escape")
     await expect(page.get_by_role("complementary", name="What the model sees")).to_be_hidden()
     await expect(divider.get_by_role("button", name="Edit summary")).to_be_focused()
-    await divider.get_by_role("button", name="Undo compression").focus()
+    await tab_to(page, divider.get_by_role("button", name="Undo compression"))
     await keyboard.press("Enter")
     await expect(divider).to_contain_text("The summary was taken away")
     await keyboard.press("Alt+ArrowUp")
@@ -162,9 +242,16 @@ async def test_a_screen_reader_hears_the_boundaries_and_nothing_between(
     await screen.ask(f"Question 2. {DETAILS}")
     await screen.button("Compact").click()
     await expect(screen.status).to_have_text("Conversation compressed")
+    model.script(unending("Once upon a time"))
+    await screen.send("A story.")
+    await expect(screen.articles.last).to_contain_text("Once upon a time")
+    await screen.button("Stop").click()
+    await expect(screen.status).to_have_text("Answer stopped")
     heard = await screen.page.evaluate("window.heard")
     assert heard == [
         *["Answering", "Answer complete"] * 2,
         "Compressing conversation",
         "Conversation compressed",
+        "Answering",
+        "Answer stopped",
     ]

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.async_api import Browser, Route, expect
 
-from tests.browser.screen import Screen, sign_in
+from tests.browser.screen import Screen, imported, sign_in
 from tests.browser.scripts import MARKDOWN, pausing, unending
-from tests.servers import RunningServer, manage
+from tests.servers import RunningServer
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
+
+# What can be pressed and is lower than 44 pixels.
+SMALL = """[...document.querySelectorAll("button, select, summary, textarea")]
+    .filter((one) => one.checkVisibility())
+    .filter((one) => one.getBoundingClientRect().height < 44)
+    .map((one) => one.outerHTML)"""
 
 
 async def test_a_message_is_answered_and_its_end_announced(
@@ -210,20 +217,16 @@ async def test_older_messages_come_when_asked_for_and_stay_in_order(
     screen: Screen, product: RunningServer, tmp_path: Path
 ) -> None:
     texts = [f"Message number {number}." for number in range(1, 121)]
-    roles = ("user", "assistant")
-    file = tmp_path / "messages.json"
-    file.write_text(
-        json.dumps([{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)])
-    )
-    printed = manage(product, "import_messages", str(file), "--owner", "owner")
-    path = re.search(r"/c/[0-9a-f-]{36}/", printed)
-    assert path
-    await screen.page.goto(path.group())
+    await screen.page.goto(imported(product, tmp_path, *texts))
     await expect(screen.articles).to_have_count(30)
     await expect(screen.articles.last).to_be_in_viewport()
     for count in (80, 120):
+        first = screen.articles.first
+        reading = await first.get_attribute("id")
         await screen.page.locator("#scroller").evaluate("scroller => scroller.scrollTo(0, 0)")
         await expect(screen.articles).to_have_count(count)
+        # What was being read stays where it is.
+        await expect(screen.page.locator(f"#{reading}")).to_be_in_viewport()
     shown = await screen.articles.locator(".body").all_inner_texts()
     assert [text.strip() for text in shown] == texts
 
@@ -231,15 +234,8 @@ async def test_older_messages_come_when_asked_for_and_stay_in_order(
 async def test_at_most_400_messages_are_in_the_page_in_both_directions(
     screen: Screen, product: RunningServer, tmp_path: Path
 ) -> None:
-    roles = ("user", "assistant")
-    file = tmp_path / "messages.json"
-    messages = [{"role": roles[n % 2], "content": f"Message {n + 1}."} for n in range(500)]
-    file.write_text(json.dumps(messages))
-    path = re.search(
-        r"/c/[0-9a-f-]{36}/", manage(product, "import_messages", str(file), "--owner", "owner")
-    )
-    assert path
-    await screen.page.goto(path.group())
+    texts = [f"Message {n + 1}." for n in range(500)]
+    await screen.page.goto(imported(product, tmp_path, *texts))
     scroller = screen.page.locator("#scroller")
     for count in (30, 80, 130, 180, 230, 280, 330, 380, 400):
         await expect(screen.articles).to_have_count(count)
@@ -254,7 +250,7 @@ async def test_at_most_400_messages_are_in_the_page_in_both_directions(
 
 
 async def test_without_javascript_a_message_can_be_sent_and_read(
-    product: RunningServer, browser: Browser
+    product: RunningServer, browser: Browser, tmp_path: Path
 ) -> None:
     context = await browser.new_context(
         base_url=product.base_url,
@@ -268,11 +264,57 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
     await expect(screen.articles.first).to_contain_text("A plain form.")
     while "You said: A plain form." not in await screen.feed.inner_text():
         await screen.page.reload()
+    await screen.page.get_by_role("link", name="What the model sees").click()
+    await screen.page.locator("summary", has_text="You, message 1").click()
+    await screen.button("Pin").click()
+    await expect(screen.articles.first.get_by_text("Pinned")).to_be_visible()
+    texts = [f"Message {n}." for n in range(100)]
+    await screen.page.goto(imported(product, tmp_path, *texts))
+    for shown in ("Message 69.", "Message 0."):
+        await screen.page.get_by_role("link", name="Older messages").click()
+        await expect(screen.articles.filter(has_text=shown)).to_have_count(1)
+    await screen.page.get_by_role("link", name="To the end").click()
+    await expect(screen.articles.last).to_contain_text("Message 99.")
     await context.close()
 
 
-async def test_on_a_narrow_screen_the_navigation_is_a_dialog(
+async def test_times_are_those_of_the_readers_zone(
     product: RunningServer, browser: Browser
+) -> None:
+    context = await browser.new_context(
+        base_url=product.base_url,
+        storage_state=await sign_in(product, browser),
+        timezone_id="Asia/Kathmandu",
+        locale="en-GB",
+    )
+    screen = Screen(await context.new_page())
+    await screen.page.goto("/?new")
+    await screen.ask("What time is it?")
+    time = screen.articles.first.get_by_role("time")
+    sent = datetime.fromisoformat(await time.get_attribute("datetime") or "")
+    # Five hours and three quarters: nobody's server stands there by chance.
+    there = sent.astimezone(ZoneInfo("Asia/Kathmandu"))
+    await expect(time).to_have_text(f"{there:%H:%M}")
+    await context.close()
+
+
+async def test_the_composer_stays_above_a_telephones_keyboard(screen: Screen) -> None:
+    """Some browsers leave the page as high as it was, and say only what of it can be seen."""
+    await screen.ask("Hello.")
+    await screen.page.evaluate(
+        """() => {
+            Object.defineProperty(visualViewport, "height", {value: 500});
+            visualViewport.dispatchEvent(new Event("resize"));
+        }"""
+    )
+    await expect(screen.button("Send")).to_be_in_viewport()
+    box = await screen.button("Send").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 500
+
+
+async def test_on_a_narrow_screen_the_navigation_is_a_dialog(
+    product: RunningServer, browser: Browser, model: RunningUpstream
 ) -> None:
     context = await browser.new_context(
         base_url=product.base_url,
@@ -287,5 +329,16 @@ async def test_on_a_narrow_screen_the_navigation_is_a_dialog(
     await expect(dialog.get_by_role("navigation", name="Conversations")).to_be_visible()
     await screen.page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
+    assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
+    model.script({"text": MARKDOWN})
+    await screen.ask("Show me a list, a table and some code.")
+    # The drawer is a sheet from below, and everything is as large as a finger.
+    await screen.button("What the model sees").click()
+    drawer = screen.page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer).to_contain_text("kept free for the reply")
+    sheet = await drawer.bounding_box()
+    assert sheet is not None
+    assert (sheet["x"], sheet["width"], sheet["y"] + sheet["height"]) == (0, 390, 800)
+    assert await screen.page.evaluate(SMALL) == []
     assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
     await context.close()

@@ -41,6 +41,13 @@ async def test_compacting_shows_locks_and_divides(screen: Screen, model: Running
     await expect(screen.status).to_have_text("Conversation compressed")
     await expect(screen.box).not_to_have_attribute("readonly", "")
     await expect(screen.articles).to_have_count(6)
+    # One line says it, with the divider's figures.
+    line = screen.page.locator("#alerts")
+    figures = re.search(r"\S+ → \S+ tokens", await line.inner_text())
+    assert figures
+    await expect(divider).to_contain_text(figures.group())
+    for name in ("View", "Undo"):
+        await expect(line.get_by_role("button", name=name, exact=True)).to_be_visible()
     # The older messages stay readable, and a fresh load shows the same.
     streamed = await screen.feed_html()
     await screen.page.reload()
@@ -64,6 +71,10 @@ async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:
     await drawer.get_by_role("button", name="Save summary").click()
     await expect(drawer).to_contain_text("Version 2")
     await expect(drawer.locator(".prose")).to_contain_text("Always answer in Scots.")
+    await drawer.get_by_text("Changes", exact=True).click()
+    await expect(drawer.locator(".changes .removed")).to_contain_text([RULE])
+    await expect(drawer.locator(".changes .added")).to_contain_text(["Always answer in Scots."])
+    await drawer.get_by_text("Changes", exact=True).click()
     await divider.get_by_role("button", name="Undo compression").click()
     await expect(drawer.locator(".prose")).to_contain_text(RULE)
 

@@ -61,6 +61,34 @@ async def test_each_key_does_what_the_list_says(screen: Screen) -> None:
     await expect(page).to_have_url(re.compile(r"\?new$"))
 
 
+async def test_the_browsers_own_keys_stay_its_own(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    taken = await screen.box.evaluate(
+        """box => [..."rfsnl"].flatMap((key) => ["ctrlKey", "metaKey"].map((control) => {
+            const event = new KeyboardEvent("keydown", {
+                key, code: `Key${key.toUpperCase()}`, [control]: true, bubbles: true,
+                cancelable: true,
+            });
+            return box.dispatchEvent(event) ? "" : `${control} ${key}`;
+        })).filter(Boolean)"""
+    )
+    assert taken == []
+
+
+async def test_the_command_key_does_what_control_does(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Hello.")
+    await press(page, "Meta+k")
+    await expect(page.get_by_role("searchbox", name="Search messages")).to_be_focused()
+    await press(page, "Meta+/")
+    await expect(page.get_by_role("dialog", name="Keys and commands")).to_be_visible()
+    await press(page, "Escape", "Meta+Shift+E")
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer).to_contain_text("kept free for the reply")
+    await press(page, "Meta+Shift+O")
+    await expect(page).to_have_url(re.compile(r"\?new$"))
+
+
 async def test_escape_stops_a_reply(screen: Screen, model: RunningUpstream) -> None:
     await screen.ask("Hello.")
     model.script(unending("Once upon a time"))

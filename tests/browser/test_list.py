@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
+from pathlib import Path
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
-from tests.browser.screen import Screen
-from tests.browser.scripts import held
+from tests.browser.screen import Screen, imported, sign_in
+from tests.browser.scripts import held, unending
+from tests.servers import RunningServer, start_server
 from tests.upstreams import RunningUpstream
 
 pytestmark = [pytest.mark.browser]
 
 
-def entry(screen: Screen, title: str):  # type: ignore[no-untyped-def]
+def entry(screen: Screen, title: str) -> Locator:
     nav = screen.page.get_by_role("navigation", name="Conversations")
     return nav.get_by_role("listitem").filter(has_text=title)
 
@@ -53,6 +55,89 @@ async def test_rename_pin_archive_and_delete_with_undo(screen: Screen) -> None:
     assert screen.complaints == []
 
 
+async def test_a_title_is_edited_in_its_place(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Call this one bittern")
+    title = page.get_by_role("heading", level=1)
+    for typed, key, shown in (
+        ("Not this", "Escape", "Call this one bittern"),
+        ("Little bittern", "Enter", "Little bittern"),
+    ):
+        await title.hover()
+        await screen.button("Rename").click()
+        await expect(page.get_by_role("textbox", name="Title")).to_be_focused()
+        await page.keyboard.type(typed)
+        await page.keyboard.press(key)
+        await expect(title).to_have_text(shown)
+    await expect(entry(screen, "Little bittern")).to_have_count(1)
+
+
+async def test_the_model_names_the_conversation(
+    browser: Browser, model: RunningUpstream, tmp_path: Path
+) -> None:
+    server = start_server(
+        tmp_path,
+        OPENAI_BASE_URL=model.base_url,
+        OPENAI_API_KEY="a-key",
+        AUTOMATIC_TITLES="true",
+    )
+    try:
+        context = await browser.new_context(
+            base_url=server.base_url, storage_state=await sign_in(server, browser)
+        )
+        screen = Screen(await context.new_page())
+        await screen.page.goto("/?new")
+        model.script({"text": "Hier ist ein Plan."}, {"text": "Abendessen ohne Nüsse"})
+        await screen.send("Plane mir eine Woche Abendessen.")
+        title = screen.page.get_by_role("heading", level=1)
+        await expect(title).to_have_text("Abendessen ohne Nüsse")
+        await expect(entry(screen, "Abendessen ohne Nüsse")).to_have_count(1)
+        await context.close()
+    finally:
+        server.kill()
+
+
+async def test_the_list_marks_what_answers_and_what_is_new(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    page = screen.page
+    await page.clock.install()
+    await page.goto("/?new")
+    await screen.ask("Which bird is this?")
+    model.script(unending("An egret, perhaps"))
+    await screen.send("Are you sure?")
+    await expect(screen.articles.last).to_contain_text("An egret,")
+    marked, conversation = entry(screen, "Which bird is this?"), page.url
+    await expect(marked.get_by_text("answering")).to_be_visible()
+    await page.get_by_role("link", name="New conversation").click()
+    await expect(marked.get_by_text("answering")).to_be_visible()
+    token = await page.locator("#composer [name=csrfmiddlewaretoken]").input_value()
+    await page.request.post(f"{conversation}stop/", headers={"X-CSRFToken": token})
+    while await marked.get_by_text("answering").count():
+        # The page looks again every 15 seconds by its own clock.
+        async with page.expect_response("**/?current=*"):
+            await page.clock.fast_forward(15_000)
+    await expect(marked.get_by_text("new reply")).to_be_visible()
+    await marked.get_by_role("link").click()
+    await expect(screen.articles.last).to_contain_text("Stopped")
+    await page.goto("/?new")
+    await expect(marked.get_by_text("new reply")).to_have_count(0)
+
+
+async def test_what_was_archived_lies_in_the_archive_and_can_be_had_back(screen: Screen) -> None:
+    page = screen.page
+    await screen.ask("Put the plover away")
+    await page.get_by_role("button", name="Actions for Put the plover away").press("Enter")
+    await page.get_by_role("dialog").get_by_role("button", name="Archive").press("Enter")
+    await expect(page.get_by_role("status").filter(has_text="Archived")).to_be_visible()
+    await expect(entry(screen, "Put the plover away")).to_have_count(0)
+    await page.get_by_role("link", name="Archive").click()
+    kept = page.get_by_role("listitem").filter(has_text="Put the plover away")
+    await kept.get_by_role("button", name=re.compile("^Take ")).click()
+    await page.goto("/?new")
+    await expect(entry(screen, "Put the plover away")).to_have_count(1)
+
+
 async def test_a_search_leads_to_the_message(screen: Screen) -> None:
     page = screen.page
     await screen.send("The word is quetzal")
@@ -68,6 +153,23 @@ async def test_a_search_leads_to_the_message(screen: Screen) -> None:
     await expect(page.locator("article.sought")).to_be_in_viewport()
     await expect(page.locator("article.sought")).to_contain_text("quetzal")
     assert screen.complaints == []
+
+
+async def test_a_message_is_found_in_its_conversation_and_gone_to(
+    screen: Screen, product: RunningServer, tmp_path: Path
+) -> None:
+    page = screen.page
+    texts = [f"Message {n} is of an {'avocet' if n == 2 else 'oystercatcher'}." for n in range(60)]
+    await screen.page.goto(imported(product, tmp_path, *texts))
+    await expect(screen.articles).to_have_count(30)
+    await screen.button("Conversation settings").click()
+    await page.get_by_role("link", name="Find in this conversation").click()
+    await page.get_by_role("searchbox").fill("avocet")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("link", name="Message 3").click()
+    await expect(page.locator("article.sought")).to_contain_text("Message 2 is of an avocet.")
+    await expect(page.locator("article.sought")).to_be_in_viewport()
+    await expect(page.locator("article.sought")).to_be_focused()
 
 
 async def test_settings_save_themselves_and_hold(screen: Screen) -> None:
@@ -113,3 +215,45 @@ async def test_the_mark_of_an_answer_goes_with_the_answer(
     async with screen.page.expect_request("**/?current=*"):
         ended.set()
     await expect(entry(screen, "Hello.").locator(".answering")).to_be_hidden()
+
+
+async def test_a_person_chooses_theme_shortcuts_and_model(screen: Screen) -> None:
+    page, saved = screen.page, screen.page.get_by_role("status")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    await page.goto("/settings/")
+    paper = await page.evaluate(ground)
+    for label, chosen in (
+        ("Theme", "dark"),
+        ("Keyboard shortcuts", "off"),
+        ("Model of new conversations", "fake-model"),
+    ):
+        async with page.expect_response("**/settings/"):
+            await page.get_by_label(label).select_option(chosen)
+        await expect(saved).to_have_text("Saved.")
+    assert await page.evaluate(ground) != paper
+    await page.goto("/?new")
+    assert await page.evaluate(ground) != paper
+    await screen.box.press("Control+k")
+    await expect(screen.box).to_be_focused()
+    await screen.ask("Hello.")
+    await expect(page.get_by_role("combobox", name="Model", exact=True)).to_have_value("fake-model")
+    theme = page.get_by_role("button", name="Theme")
+    async with page.expect_response("**/settings/"):
+        await theme.click()
+    await expect(theme).to_contain_text("system")
+    await page.goto("/settings/")
+    await expect(page.get_by_label("Theme")).to_have_value("system")
+    await expect(page.get_by_label("Model of new conversations")).to_have_value("fake-model")
+    await page.get_by_label("Keyboard shortcuts").select_option("on")
+    await expect(saved).to_have_text("Saved.")
+
+
+async def test_notifications_are_asked_for_and_may_be_refused(screen: Screen) -> None:
+    page = screen.page
+    await page.goto("/settings/")
+    notify = page.get_by_label("Notification when a reply ends")
+    await notify.select_option("on")
+    await expect(page.get_by_role("status")).to_have_text(re.compile("does not allow"))
+    await expect(notify).to_have_value("off")
+    await page.reload()
+    await expect(notify).to_have_value("off")

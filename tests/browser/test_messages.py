@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.screen import Screen
+from tests.browser.scripts import MARKDOWN
 from tests.browser.test_compression import fill
 from tests.upstreams import RunningUpstream
 
@@ -59,6 +60,73 @@ async def test_a_reply_says_what_it_cost_and_what_it_saw(screen: Screen) -> None
     await expect(drawer.get_by_role("link")).to_have_text(["1"])
     await drawer.get_by_role("button", name="The next request").click()
     await expect(drawer).to_contain_text("kept free for the reply")
+
+
+async def test_messages_and_their_code_can_be_copied(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    page, pasted = screen.page, "navigator.clipboard.readText()"
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    model.script({"text": MARKDOWN})
+    await screen.ask("Show me some code.")
+    reply = screen.articles.last
+    await reply.locator("figcaption").get_by_role("button", name="Copy").click()
+    await expect(reply.get_by_role("button", name="Copied")).to_be_visible()
+    assert (await page.evaluate(pasted)).strip() == 'print("hello")'
+    await reply.locator("footer").get_by_role("button", name="Copy").click()
+    await expect(reply.locator("footer").get_by_role("button", name="Copied")).to_be_visible()
+    assert (await page.evaluate(pasted)).endswith("And a last line.")
+
+
+async def test_without_a_clipboard_for_scripts_copying_works_too(screen: Screen) -> None:
+    """A page without TLS has none."""
+    page = screen.page
+    await page.add_init_script("delete Navigator.prototype.clipboard")
+    await page.goto("/?new")
+    await screen.ask("Copy me.")
+    await screen.articles.first.get_by_role("button", name="Copy").click()
+    await expect(screen.articles.first.get_by_role("button", name="Copied")).to_be_visible()
+    await screen.box.press("Control+v")
+    await expect(screen.box).to_have_value("Copy me.")
+
+
+async def test_reasoning_is_folded_away(screen: Screen, model: RunningUpstream) -> None:
+    model.script({"text": "42.", "reasoning": "Six times seven."})
+    await screen.ask("What is it?")
+    reply = screen.articles.last
+    await expect(reply.get_by_text("Six times seven.")).to_be_hidden()
+    await reply.get_by_text("Reasoning").click()
+    await expect(reply.get_by_text("Six times seven.")).to_be_visible()
+
+
+async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
+    page = screen.page
+    await fill(screen, 4)
+    await page.keyboard.press("Control+Shift+E")
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    second, fourth = drawer.locator("#seen-2"), drawer.locator("#seen-4")
+    await second.locator("summary").click()
+    await expect(second).to_contain_text("You said: Always answer in British English.")
+    await second.get_by_role("button", name="Pin").click()
+    await expect(second.get_by_text("Pinned")).to_be_visible()
+    await expect(second).to_have_attribute("open", "")
+    await expect(second.locator("summary")).to_be_focused()
+    await expect(screen.articles.nth(1).get_by_text("Pinned")).to_be_visible()
+    await fourth.locator("summary").click()
+    await fourth.get_by_role("button", name="Compress up to here").click()
+    divider = page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_have_attribute("data-boundary", "4")
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+Shift+E")
+    await expect(fourth).to_have_count(0)
+    await expect(drawer.get_by_role("link", name="Edit")).to_be_visible()
+    await drawer.get_by_role("link", name="Versions").click()
+    await expect(drawer.get_by_role("heading", name="Versions")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+Shift+E")
+    await drawer.get_by_role("button", name="Undo").click()
+    await expect(fourth).to_have_count(1)
+    await expect(divider).to_contain_text("The summary was taken away")
 
 
 async def test_a_branch_ends_at_its_message(screen: Screen) -> None:

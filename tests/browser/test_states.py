@@ -40,6 +40,12 @@ async def test_waiting_says_for_whom_and_can_be_stopped(
     await expect(screen.articles.last).to_contain_text(
         re.compile(r"Waiting for fake-model · \d+ s")
     )
+    # The question near the top; what is below it waits for the reply.
+    question, scroller = screen.articles.nth(2), screen.page.locator("#scroller")
+    asked, whole = await question.bounding_box(), await scroller.bounding_box()
+    assert asked is not None
+    assert whole is not None
+    assert asked["y"] + asked["height"] < whole["y"] + 0.4 * whole["height"]
     await screen.button("Stop").click()
     await expect(screen.articles.last).to_contain_text("Stopped")
 
@@ -67,7 +73,8 @@ async def test_streaming_follows_lets_go_and_comes_back(
     away = "scroller => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop"
     assert await scroller.evaluate(away) < 60
     await scroller.hover()
-    await screen.page.mouse.wheel(0, -400)
+    # So little lets go already; the pill comes when there is more to see.
+    await screen.page.mouse.wheel(0, -4)
     pill = screen.page.get_by_role("button", name="New text")
     await expect(pill).to_be_visible()
     top = await scroller.evaluate("scroller => scroller.scrollTop")
@@ -94,6 +101,25 @@ async def test_what_is_selected_in_a_streaming_reply_stays_selected(
     await expect(screen.articles.last).to_contain_text("Paragraph number 15 ")
     selected = await screen.page.evaluate("getSelection().toString()")
     assert selected.strip() == PARAGRAPHS[1].strip()
+
+
+async def test_a_reply_that_ends_disturbs_nobody_who_writes(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask("Hello.")
+    model.script(pausing("One,", " two,", " three.", seconds=0.5))
+    await screen.send("Count.")
+    await expect(screen.articles.last).to_contain_text("One,")
+    await screen.box.focus()
+    # Begun with an input method, and not yet decided.
+    session = await screen.page.context.new_cdp_session(screen.page)
+    composed = {"text": "にほ", "selectionStart": 2, "selectionEnd": 2}
+    await session.send("Input.imeSetComposition", composed)
+    await expect(screen.articles.last).to_contain_text("three.")
+    await expect(screen.status).to_have_text("Answer complete")
+    await expect(screen.box).to_be_focused()
+    await session.send("Input.insertText", {"text": "日本"})
+    await expect(screen.box).to_have_value("日本")
 
 
 async def test_an_error_says_what_now_and_counts_down(
@@ -211,23 +237,34 @@ async def test_a_narrow_window_dragged_in_mid_stream_keeps_its_end_in_view(
     await screen.button("Stop").click()
 
 
-async def test_a_reply_ended_in_the_background_is_notified(
-    screen: Screen, model: RunningUpstream
-) -> None:
-    await screen.ask("Hello.")
-    await screen.page.evaluate(
-        """() => {
-            window.notes = [];
-            window.Notification = class extends EventTarget {
-                static permission = "granted";
-                constructor(title) { super(); window.notes.push(title); }
-            };
-            Object.defineProperty(document, "hidden", {get: () => true});
-            document.querySelector("#conversation").dataset.notify = "";
-        }"""
+async def test_a_reply_ended_in_the_background_is_notified(screen: Screen) -> None:
+    page = screen.page
+    await page.context.grant_permissions(["notifications"])
+    # The browser's own notifications, remembered; a page under test is never in the background.
+    await page.add_init_script(
+        """
+        window.notes = [];
+        const Real = Notification;
+        window.Notification = class extends Real {
+            constructor(title, options) { super(title, options); window.notes.push(options.body); }
+        };
+        Object.defineProperty(document, "hidden", {get: () => window.away === true});
+        """
     )
-    await screen.ask("And now?")
-    assert await screen.page.evaluate("window.notes") == ["Answer complete"]
+    await page.goto("/settings/")
+    notify, saved = page.get_by_label("Notification when a reply ends"), page.get_by_role("status")
+    await notify.select_option("on")
+    await expect(saved).to_have_text("Saved.")
+    await page.goto("/?new")
+    await screen.ask("Hello.")
+    await screen.ask("Someone looks.")
+    assert await page.evaluate("window.notes") == []
+    await page.evaluate("window.away = true")
+    await screen.ask("Nobody looks.")
+    assert await page.evaluate("window.notes") == ["Hello."]
+    await page.goto("/settings/")
+    await notify.select_option("off")
+    await expect(saved).to_have_text("Saved.")
 
 
 async def test_a_draft_that_the_server_refused_is_not_lost(screen: Screen) -> None:

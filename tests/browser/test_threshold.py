@@ -68,6 +68,7 @@ async def test_a_chat_with_the_demo_model_compresses_itself(
         )
         screen = Screen(await context.new_page())
         await screen.page.goto("/?new")
+        await expect(screen.page.get_by_text("The built-in demo model answers")).to_be_visible()
         await screen.ask(f"{RULE} {DETAILS}")
         for number in range(MOST_TURNS):
             meter = screen.page.get_by_role("meter", name="Context used")

@@ -1,0 +1,124 @@
+"""What is said while a summary is prepared, when none can be written, and what is left out then."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+
+from tests.browser.screen import Screen, imported
+from tests.browser.scripts import summary
+from tests.browser.test_accessibility import in_both_themes
+from tests.browser.test_compression import DETAILS, RULE, fill
+from tests.servers import RunningServer
+from tests.upstreams import RunningUpstream
+
+pytestmark = pytest.mark.browser
+
+# Code and nothing else: without a model there is no sentence that a summary could be made of.
+CODE = f"```\n{DETAILS}\n```"
+REFUSAL = {"status": 400, "message": "No."}
+REPLY = {"text": "```\nok\n```"}
+
+
+async def test_a_summary_is_prepared_without_a_lock(
+    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+) -> None:
+    await screen.page.goto(imported(product, tmp_path, *[f"{RULE} {DETAILS}"] * 6))
+    # Its long reply takes the conversation past the soft threshold.
+    model.script({"text": f"{DETAILS} {DETAILS}"}, summary(RULE, seconds=120))
+    await screen.ask("And now?")
+    await expect(screen.page.locator(".preparing")).to_contain_text(
+        re.compile(r"Summarising \d older messages")
+    )
+    await expect(screen.box).to_be_editable()
+    await expect(screen.status).to_have_text("Answer complete")
+    await screen.ask("Nothing is locked.")
+    await screen.button("Cancel").click()
+    await expect(screen.page.locator(".preparing")).to_have_count(0)
+    await expect(screen.page.get_by_role("region", name="Compressed messages")).to_have_count(0)
+    await expect(screen.page.get_by_role("alert")).to_have_count(0)
+    await expect(screen.status).to_have_text("Answer complete")
+
+
+async def test_a_line_of_a_summary_leads_to_the_message_it_comes_from(
+    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+) -> None:
+    texts = [RULE, *(f"Message {n}: {DETAILS[:100]}" for n in range(2, 61))]
+    await screen.page.goto(imported(product, tmp_path, *texts))
+    await expect(screen.articles).to_have_count(30)
+    model.script(summary(RULE, seconds=0))
+    await screen.button("Compact").click()
+    await screen.button("View summary").click()
+    drawer = screen.page.get_by_role("complementary", name="What the model sees")
+    rule = drawer.locator(".prose li", has_text=RULE)
+    await rule.get_by_role("link", name="1", exact=True).click()
+    # It was not loaded: what lies between came with it.
+    await expect(screen.articles.first).to_be_focused()
+    await expect(screen.articles.first).to_be_in_viewport()
+    await expect(screen.articles.first).to_contain_text(RULE)
+    await expect(screen.articles).to_have_count(60)
+
+
+async def test_a_compression_that_is_waited_for_can_be_cancelled(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await fill(screen, 3)
+    model.script(summary(RULE, seconds=120))
+    await screen.button("Compact").click()
+    await expect(screen.box).not_to_be_editable()
+    await screen.button("Cancel").click()
+    await expect(screen.box).to_be_editable()
+    await expect(screen.page.get_by_role("progressbar")).to_have_count(0)
+    await expect(screen.page.get_by_role("region", name="Compressed messages")).to_have_count(0)
+    await screen.ask("Nothing was lost.")
+
+
+async def test_a_compression_that_fails_says_what_can_be_done(
+    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+) -> None:
+    page = screen.page
+    texts = [CODE, "```\nok\n```"] * 5
+    await screen.page.goto(imported(product, tmp_path, *texts))
+    model.script(*[REFUSAL] * 8)
+    await screen.button("Compact").click()
+    card = page.get_by_role("alert").filter(has_text="Nothing was lost.")
+    await expect(card).to_contain_text("The conversation was not compressed.")
+    await expect(screen.status).to_have_text("Conversation not compressed")
+    await expect(screen.box).to_be_editable()
+    assert await in_both_themes(page) == []
+    await card.get_by_role("button", name="Other model").click()
+    await expect(page.get_by_role("combobox", name="Model", exact=True)).to_be_focused()
+    await card.get_by_role("button", name="Show what would be left out").click()
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer.get_by_role("heading", name="Left out when summarising")).to_be_visible()
+    model.reset()
+    await card.get_by_role("button", name="Retry").click()
+    await expect(page.get_by_role("region", name="Compressed messages")).to_be_visible()
+    await expect(card).to_have_count(0)
+
+
+async def test_what_is_left_out_is_said_until_a_summary_takes_it_in(
+    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+) -> None:
+    page = screen.page
+    texts = [CODE, "```\nok\n```"] * 8
+    await screen.page.goto(imported(product, tmp_path, *texts))
+    model.script(REFUSAL, REPLY)
+    await screen.ask(CODE)
+    notice = page.locator("#notice")
+    await expect(notice).to_contain_text(
+        re.compile(r"The oldest \d+ messages are left out of what the model sees, because summ")
+    )
+    await page.reload()
+    await expect(notice).to_contain_text("Nothing was deleted.")
+    assert await in_both_themes(page) == []
+    await notice.get_by_role("button", name="Show what is left out").click()
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer.locator("details").first).to_contain_text("message 1")
+    model.reset()
+    await notice.get_by_role("button", name="Retry").click()
+    await expect(page.get_by_role("region", name="Compressed messages")).to_be_visible()
+    await expect(notice).to_be_empty()
