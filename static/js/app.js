@@ -10,14 +10,17 @@ import * as list from "./list.js";
 import * as scroll from "./scroll.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
-import { find } from "./page.js";
+import { box, find, tell } from "./page.js";
 
 function arrived(message) {
   if (!message.includes('data-event="delta"')) {
     feed.placeDivider();
     feed.enhance(document);
     feed.trim();
+    const free = !box.readOnly;
     composer.applyState();
+    // The lock may come by a fresh state alone: whoever cannot see it is told all the same.
+    if (free && box.readOnly) tell("Compressing conversation");
     actions.retitle();
     if (/data-event="(summary-changed|compression-completed|turn-finished)"/.test(message)) {
       drawer.refresh();

@@ -49,6 +49,12 @@ export function showError(message, retryAfter, buttons = []) {
   return card;
 }
 
+/** What a screen reader says next; the same words once more are no news. */
+export function tell(words) {
+  const spoken = find("#spoken");
+  if (spoken.textContent !== words) spoken.textContent = words;
+}
+
 export const clearErrors = () => find("#alerts").replaceChildren();
 
 /** The browser's own store; a browser that refuses it has no drafts, and nothing else breaks. */
