@@ -118,7 +118,8 @@ async def test_the_list_marks_what_answers_and_what_is_new(
         async with page.expect_response("**/?current=*"):
             await page.clock.fast_forward(15_000)
     await expect(marked.get_by_text("new reply")).to_be_visible()
-    await marked.get_by_role("link").click()
+    async with page.expect_response("**/seen/"):
+        await marked.get_by_role("link").click()
     await expect(screen.articles.last).to_contain_text("Stopped")
     await page.goto("/?new")
     await expect(marked.get_by_text("new reply")).to_have_count(0)
