@@ -366,7 +366,8 @@ async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(
 ) -> None:
     """Another process swept it: the upstream is closed at the next renewal, the end stands.
 
-    Breaks when: ``_renew`` does not cancel, or ``_finish`` writes for a lost stream.
+    Breaks when: ``_renew`` does not cancel a turn that it has lost. That its last write changes
+    nothing is the database's to keep: it names its holder.
     """
     monkeypatch.setattr("chatapp.keeper.RENEWAL_INTERVAL", 0.2)
     script, _ = held("as far as it came")

@@ -566,7 +566,7 @@ async def test_i29_nothing_is_logged_that_holds_the_key(
 ) -> None:
     """I29, its second half: no secret in a log.
 
-    Breaks when: an error is raised ``from`` the SDK's, whose text may hold the header.
+    Breaks when: a header that cannot be sent is logged.
     """
     caplog.set_level("DEBUG")
     upstream.enqueue(failing(429, f"{KEY} is slow", headers={"Retry-After": "0"}))
