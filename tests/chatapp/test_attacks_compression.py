@@ -99,7 +99,7 @@ async def test_c05_a_useless_summariser_stops_neither_the_chat_nor_the_bill(
 ) -> None:
     """C05, I11: 211 compactions, 408 silent attempts: every turn completes, the calls are few.
 
-    Breaks when: the policy does not ask the breaker, or failed runs are not recorded.
+    Breaks when: failed runs are not recorded, or a failing summariser ends the turn.
     """
     turns = 12
     async with staged(alice, tmp_path, window=WINDOW) as stage:
@@ -116,7 +116,6 @@ async def test_c05_a_useless_summariser_stops_neither_the_chat_nor_the_bill(
     failed = [one for one in rows if one.status in {"rejected", "failed"}]
     assert failed
     assert all(one.reason for one in failed)
-    # An attempt is three calls at most, and none is silent.
     # An attempt is three calls at most, and none is silent; the last may have been cut short.
     assert calls <= 3 * (len(failed) + 1)
     assert len(failed) <= turns

@@ -288,6 +288,39 @@ async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
     assert (await reading.abasis(pk)).boundary == 0
 
 
+async def test_i16_one_giant_turn_is_shortened_to_fit(alice: User) -> None:
+    """I16: a result that no window holds, of the turn that goes on; too recent to be masked.
+
+    Breaks when: ``_shortened`` refuses what ``shorten_giant`` can make fit.
+    """
+    code = await stored(lambda: new(alice))
+    await stored(lambda: with_tools(code))
+    later = Message.objects.filter(conversation__code=code, seq__gt=3)
+    await stored(lambda: later.delete())
+    prepared = await prepare(await pk_of(code), means_with(CountingSummarizer()))
+    assert prepared.request.usage.share <= 1.0
+    assert prepared.request.manifest["shortened"] == [3]
+    assert prepared.request.manifest["decision"]["action"] == "block"
+    assert "characters left out here to fit the window" in str(prepared.request.messages)
+    check_shape(prepared.request.messages)
+    assert (await stored(lambda: Message.objects.get(seq=3))).text == "found " * 2000
+
+
+async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -> None:
+    """I11, C05: three failed runs, then turns are left out without asking it again.
+
+    Breaks when: the policy is not told what the breaker says.
+    """
+    code = await filled(alice, 12)
+    pk = await pk_of(code)
+    failing = ScriptedSummarizer()
+    for _ in range(6):
+        prepared = await prepare(pk, means_with(failing))
+        assert prepared.request.manifest["truncated_through"] > 0
+        await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
+    assert len(failing.calls) == 3
+
+
 @pytest.mark.parametrize(
     ("turns", "messages", "prepared"),
     [(7, 0, False), (7, 4, True), (7, 40, False), (3, 2, False)],
