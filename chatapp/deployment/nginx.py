@@ -24,13 +24,13 @@ def site(
     listen: str = "",
     certificate: str = "",
     key: str = "",
-    body: str = "64m",
+    body: str = "101m",
 ) -> str:
     """The configuration of one site.
 
     ``servers`` are ``host:port`` of the processes; ``listen`` is an address and port without TLS,
     for tries on one machine; ``certificate`` and ``key`` are paths; ``body`` is the largest
-    request, an import. Raises ValueError for what nginx would misread, and when neither or both of
+    request: an import of 100 MB and what the browser wraps around it. Raises ValueError for what nginx would misread, and when neither or both of
     ``listen`` and a certificate are given.
     """
     if bool(listen) == bool(certificate and key):

@@ -10,6 +10,7 @@ import pytest
 
 from chatapp import server
 from chatapp.deployment.nginx import FOLDER, main, site
+from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.servers import free_port
 from tests.services import ensure_nginx
 
@@ -72,3 +73,11 @@ def test_a_unit_leaves_running_replies_the_time_to_be_stored() -> None:
     assert waits is not None
     assert int(waits[1]) > server.SHUTDOWN_TIMEOUT
     assert "--no-prepare --behind-proxy" in unit
+
+
+def test_an_import_of_the_largest_size_passes_the_proxy() -> None:
+    """Breaks when: the proxy's limit is below the program's, whose sentence nobody would see."""
+    text = site(["127.0.0.1:8001"], name="chat.example.org", listen="127.0.0.1:8000")
+    limit = re.search(r"client_max_body_size (\d+)m;", text)
+    assert limit is not None
+    assert int(limit[1]) * 1024**2 > MAX_BYTES
