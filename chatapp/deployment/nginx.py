@@ -30,8 +30,8 @@ def site(
 
     ``servers`` are ``host:port`` of the processes; ``listen`` is an address and port without TLS,
     for tries on one machine; ``certificate`` and ``key`` are paths; ``body`` is the largest
-    request: an import of 100 MB and what the browser wraps around it. Raises ValueError for what nginx would misread, and when neither or both of
-    ``listen`` and a certificate are given.
+    request: an import of 100 MB and what the browser wraps around it. Raises ValueError for what
+    nginx would misread, and when neither or both of ``listen`` and a certificate are given.
     """
     if bool(listen) == bool(certificate and key):
         raise ValueError("Give either a certificate with its key, or an address to listen on.")
