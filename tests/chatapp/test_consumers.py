@@ -398,7 +398,7 @@ async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
     Breaks when: a look that asks nobody puts the next question off.
     """
     monkeypatch.setattr(consumers, "LOOK_OPEN", 0.03)
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.1)
+    monkeypatch.setattr(consumers, "LOOK_IDLE", 1.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")

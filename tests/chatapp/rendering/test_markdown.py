@@ -43,6 +43,23 @@ def test_prose_takes_a_short_way_to_the_same_html(lines: list[str], between: str
     assert render_piece(text, Environment(), MESSAGE_BUDGET) == parsed
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a *b* c",
+        "a __b__ c",
+        "a `b` c",
+        "a ~~b~~ c",
+        "a \\! b",
+        "a <https://x.example>",
+    ],
+)
+def test_what_means_something_to_the_parser_is_no_prose(text: str) -> None:
+    """Breaks when: such a sign is allowed in a line of prose."""
+    parsed = sanitise(_parser.render(text, {"environment": Environment()}))
+    assert render_piece(text, Environment(), MESSAGE_BUDGET) == parsed != f"<p>{text}</p>\n"
+
+
 @pytest.mark.parametrize("blank", ["", " ", "\n\n", "\t\n"])
 def test_nothing_becomes_nothing(blank: str) -> None:
     assert render(blank) == ""
