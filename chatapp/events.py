@@ -211,3 +211,7 @@ class Error(Event):
     error: dict[str, Any]
     turn: int | None = None
     seq: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """See :meth:`Event.as_json`; ``turn`` and ``seq`` only where they say something."""
+        return {name: value for name, value in super().as_json().items() if value is not None}
