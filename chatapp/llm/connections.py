@@ -103,7 +103,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         self._most = most
         self._keepalive = keepalive
         self._open: set[Connection] = set()
-        self._connecting = 0
+        self._connecting: set[asyncio.Task[Connection]] = set()
         self._idle: defaultdict[Key, list[tuple[float, Connection]]] = defaultdict(list)
         self._context: ssl.SSLContext | None = None
 
@@ -128,6 +128,8 @@ class DirectTransport(httpx2.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close every connection, those with a request too."""
+        if self._connecting:
+            await asyncio.wait(self._connecting)
         for connection in tuple(self._open):
             connection.transport.abort()
         self._idle.clear()
@@ -158,14 +160,26 @@ class DirectTransport(httpx2.AsyncBaseTransport):
             kept[:] = [one for one in kept if one[1] is not connection]
 
     async def _connect(self, key: Key, seconds: float | None) -> Connection:
-        if len(self._open) + self._connecting >= self._most:
+        if len(self._open) + len(self._connecting) >= self._most:
             raise httpx2.PoolTimeout("All connections are in use.")
+        connecting = asyncio.create_task(self._made(key, seconds))
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
+        try:
+            # A socket is lost, and stays open, if asyncio is cancelled while it chooses among
+            # the addresses of a host.
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            connecting.add_done_callback(_unwanted)
+            raise
+
+    async def _made(self, key: Key, seconds: float | None) -> Connection:
+        """A new connection. Raises ConnectTimeout, ConnectError."""
         scheme, host, port = key
         secured = scheme == "https"
         if secured and self._context is None:
             self._context = await asyncio.to_thread(httpx2.create_ssl_context)
             self._context.set_alpn_protocols(["http/1.1"])
-        self._connecting += 1
         try:
             async with asyncio.timeout(seconds):
                 _, connection = await asyncio.get_running_loop().create_connection(
@@ -179,11 +193,16 @@ class DirectTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectTimeout("No connection in time.") from error
         except (OSError, UnicodeError) as error:
             raise httpx2.ConnectError("No connection.") from error
-        finally:
-            self._connecting -= 1
-        self._open.add(connection)
-        connection.when_lost = self._forget
+        if not connection.lost:
+            self._open.add(connection)
+            connection.when_lost = self._forget
         return connection
+
+
+def _unwanted(connecting: asyncio.Task[Connection]) -> None:
+    """Close what came after nobody waited for it any more."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().transport.abort()
 
 
 def _key(request: httpx2.Request) -> Key:

@@ -39,7 +39,7 @@ class Server:
         while not writer.is_closing():
             try:
                 self.requests.append(await reader.readuntil(b"\r\n\r\n"))
-            except asyncio.IncompleteReadError:
+            except (asyncio.IncompleteReadError, ConnectionError):
                 break
             await self.answer(reader, writer)
         writer.close()
@@ -174,6 +174,29 @@ async def test_too_many_connections_are_refused(server: Server, http: httpx2.Asy
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_who_asked_may_go_away_while_a_connection_is_made(
+    server: Server, http: httpx2.AsyncClient
+) -> None:
+    """At each step of it in turn: no socket stays open, and none is counted as in use.
+
+    Breaks when: asyncio is cancelled while it connects, or what came late is not closed.
+    """
+    server.answer = Server.says(HEAD + b"connection: close\r\ncontent-length: 2\r\n\r\nok")
+    for steps in range(20):
+        asking = asyncio.create_task(get(http, server))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        async with asyncio.timeout(5):
+            while True:
+                try:
+                    assert (await get(http, server)).text == "ok"
+                    break
+                except httpx2.PoolTimeout:
+                    await asyncio.sleep(0)
 
 
 async def test_a_header_that_would_break_the_request_is_not_sent(
