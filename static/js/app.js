@@ -45,13 +45,9 @@ scroll.start();
 list.start();
 socket.start({ onOpen: composer.resend, onMessage: arrived });
 
-document.body.addEventListener("htmx:afterSwap", (event) => {
+document.body.addEventListener("htmx:afterSwap", () => {
   feed.placeDivider();
   feed.enhance(document);
-  if (event.target.id === "drawer-body") {
-    drawer.show();
-    if (find(".edit[open]")) find("#summary-text").focus();
-  }
 });
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();

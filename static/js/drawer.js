@@ -18,22 +18,41 @@ export function hide() {
   if (opener?.isConnected) opener.focus();
 }
 
-/** Read it anew; what was unfolded stays so, and the focus where it was. */
-async function reread(shown) {
-  const unfolded = all("details[open][id]", shown).map((one) => one.id);
-  const focused = document.activeElement?.closest("#drawer details[id]")?.id;
-  await htmx.ajax("GET", shown.dataset.refresh, { target: "#drawer-body", swap: "innerHTML" });
-  for (const id of unfolded) document.getElementById(id)?.setAttribute("open", "");
-  if (focused) find(`#${focused} > summary`)?.focus();
+function reread(shown) {
+  htmx.ajax("GET", shown.dataset.refresh, { target: "#drawer-body", swap: "innerHTML" });
 }
 
-/** The drawer shows what is true now, unless someone reads or writes in it. */
+/** The drawer shows what is true now, unless someone writes in it. */
 export function refresh() {
   const shown = find("[data-refresh]", drawer);
-  const written = find("textarea", drawer);
-  if (drawer.hidden || !shown || find("details[open]:not(.edit)", shown)) return;
-  if (written && written.value !== written.defaultValue) return;
-  reread(shown);
+  if (!drawer.hidden && shown && !written()) reread(shown);
+}
+
+function written() {
+  const text = find("textarea", drawer);
+  return text !== null && text.value !== text.defaultValue;
+}
+
+/** Of what is about to be replaced: which view it is, what is unfolded, where the focus is. */
+function state() {
+  return {
+    view: find("[data-refresh]", drawer)?.dataset.refresh,
+    unfolded: all("details[open][id]", drawer).map((one) => one.id),
+    focused: document.activeElement?.closest("#drawer details[id]")?.id,
+  };
+}
+
+/** What a button brought is shown, and may begin with writing; what was reread stays as it was. */
+function swapped(wanted, before) {
+  if (wanted) {
+    show();
+    find(".edit[open] textarea", drawer)?.focus();
+  } else if (find("[data-refresh]", drawer)?.dataset.refresh === before.view) {
+    for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
+    const focused = before.focused && document.getElementById(before.focused);
+    // A text that is written has its focus back already.
+    if (focused && !focused.contains(document.activeElement)) find("summary", focused).focus();
+  }
 }
 
 export function start() {
@@ -44,6 +63,16 @@ export function start() {
     // What was just saved is no longer being written.
     const text = find("textarea", event.target);
     text.defaultValue = text.value;
+    find(".edit", drawer).open = false;
     refresh();
   });
+  let before = {};
+  const body = find("#drawer-body");
+  const asked = (event) => event.detail.requestConfig.elt !== document.body;
+  body.addEventListener("htmx:beforeSwap", (event) => {
+    // Words may have been written since it was asked for.
+    if (!asked(event) && written()) event.detail.shouldSwap = false;
+    before = state();
+  });
+  body.addEventListener("htmx:afterSwap", (event) => swapped(asked(event), before));
 }
