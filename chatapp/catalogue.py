@@ -14,6 +14,7 @@ from chatapp.llm.client import LLMClient, ModelInfo
 from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.profiles import PriceFigures, ProfileFigures, resolve_profile
 from chatapp.models import ModelProfile
+from compression.database import AWAY
 
 logger = logging.getLogger(__name__)
 
@@ -174,13 +175,21 @@ class Catalogue:
         await self.profile(name)
 
     async def calibrate(self, profile: Profile, *, reported: int, counted: int) -> None:
-        """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens."""
-        if reported > 0 and counted > 0:
+        """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens.
+
+        Never raises for the database: a reply that has come whole is not lost for a figure.
+        """
+        if reported <= 0 or counted <= 0:
+            return
+        try:
             factor = await alearn_usage(profile.name, reported=reported, counted=counted)
-            # Screens count with what is known without asking: what they are told next is right.
-            if factor is not None:
-                known = self._profiles.get(profile.name, profile)
-                self._know(replace(known, calibration=factor))
+        except AWAY as error:
+            logger.warning("The token count of %s is not calibrated: %s", profile.name, error)
+            return
+        # Screens count with what is known without asking: what they are told next is right.
+        if factor is not None:
+            known = self._profiles.get(profile.name, profile)
+            self._know(replace(known, calibration=factor))
 
     def _know(self, profile: Profile) -> None:
         if self._profiles.get(profile.name) != profile:

@@ -6,9 +6,11 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from django.utils import timezone
 
 from chatapp.conversations import sending
@@ -78,6 +80,22 @@ async def test_it_works(stage: Stage) -> None:
     assert kinds.index("delta") < kinds.index("turn-finished")
     assert deltas(stage) == reply.text
     await stage.told("title-changed", title="Hello")
+
+
+async def test_a_whole_reply_is_not_lost_for_a_figure(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the provider counted cannot be stored: the reply can.
+
+    Breaks when: ``Catalogue.calibrate`` raises for the database.
+    """
+    monkeypatch.setattr(
+        "chatapp.catalogue.alearn_usage", AsyncMock(side_effect=OperationalError("disk is full"))
+    )
+    stage.upstream.enqueue(saying("Hello to you too"))
+    turn = await stage.ended(await stage.send("Hello"))
+    assert (turn.status, turn.error) == ("complete", None)
+    assert turn.prompt_tokens
 
 
 async def test_deltas_are_contiguous_and_make_the_final_text(stage: Stage) -> None:
