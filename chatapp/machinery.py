@@ -147,6 +147,7 @@ class Machinery:
             summarizers=tuple(self._summarizer(name, profile) for name in names),
             extract=extract,
             probe=ModelCall(client=self.client, profile=profile),
+            prompt_price=profile.input_price,
             uncached_surcharge=profile.uncached_surcharge,
         )
 

@@ -16,6 +16,9 @@ class Accounting:
     #: Of the next request without it.
     tokens_after: int
     #: Of the next request with it.
+    cost_before: float | None
+    cost_after: float | None
+    #: US dollars of the same requests, nothing of them in a cache; None when no price is known.
     lost_cache_tokens: int
     #: What the next request must have read anew, though an unchanged one would be in the
     #: provider's prompt cache: everything behind the instructions.
@@ -31,19 +34,25 @@ class Accounting:
 def account(
     measures: Measures,
     *,
+    prompt_price: float | None,
     uncached_surcharge: float | None,
     spent: Spent,
 ) -> Accounting:
-    """The bill. ``uncached_surcharge``: US dollars that a million tokens cost more uncached."""
-    after = measures.after
+    """The bill. Prices are those of :class:`compression.engine.Engine`."""
+    before, after = measures.before, measures.after
     lost = after.summary + after.pinned + after.tail
-    surcharge = None if uncached_surcharge is None else lost * uncached_surcharge / 1_000_000
     return Accounting(
-        tokens_before=measures.before.total,
+        tokens_before=before.total,
         tokens_after=after.total,
+        cost_before=_priced(before.total, prompt_price),
+        cost_after=_priced(after.total, prompt_price),
         lost_cache_tokens=lost,
-        lost_cache_cost=surcharge,
+        lost_cache_cost=_priced(lost, uncached_surcharge),
         calls=spent.calls,
         prompt_tokens=spent.prompt_tokens,
         completion_tokens=spent.completion_tokens,
     )
+
+
+def _priced(tokens: int, price: float | None) -> float | None:
+    return None if price is None else tokens * price / 1_000_000

@@ -22,6 +22,8 @@ class Engine:
     #: the method by design, and its summaries are not ``degraded``.
     probe: Complete | None = None
     #: Who sits the closed-book exam when ``PROBE`` is on; None: nobody.
+    prompt_price: float | None = None
+    #: US dollars that a million prompt tokens cost; None when no price is known.
     uncached_surcharge: float | None = None
     #: US dollars that a million prompt tokens cost more when they miss the provider's cache; None
     #: when no price is known.

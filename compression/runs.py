@@ -318,6 +318,7 @@ class Run:
     def _bill(self, draft: Draft, judgement: Judgement) -> Accounting:
         return account(
             judgement.measures,
+            prompt_price=self._request.engine.prompt_price,
             uncached_surcharge=self._request.engine.uncached_surcharge,
             spent=draft.spent,
         )

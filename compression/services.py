@@ -271,6 +271,7 @@ def _audit_now(prepared: Version, measures: Measures, engine: Engine) -> dict[st
     billed = prepared.audit.get("accounting", {})
     bill = account(
         measures,
+        prompt_price=engine.prompt_price,
         uncached_surcharge=engine.uncached_surcharge,
         spent=Spent(
             calls=billed.get("calls", 0),

@@ -351,6 +351,8 @@ def _bill(audit: Mapping[str, Any]) -> list[Fact]:
     facts = []
     if bill:
         sizes = f"{bill['tokens_before']:,} → {bill['tokens_after']:,} tokens"
+        if bill.get("cost_before") is not None:
+            sizes += f", {bill['cost_before']:.6f} → {bill['cost_after']:.6f} USD"
         lost, cost = f"{bill['lost_cache_tokens']:,} tokens", bill["lost_cache_cost"]
         priced = f"{lost}, {cost:.6f} USD" if cost is not None else lost
         called = f"{bill['prompt_tokens']:,} in, {bill['completion_tokens']:,} out"

@@ -29,16 +29,18 @@ def measures() -> Measures:
 
 def test_what_lies_behind_the_instructions_is_read_anew() -> None:
     spent = Spent(calls=3, prompt_tokens=900, completion_tokens=70)
-    bill = account(measures(), uncached_surcharge=2.5, spent=spent)
+    bill = account(measures(), prompt_price=5.0, uncached_surcharge=2.5, spent=spent)
     assert (bill.tokens_before, bill.tokens_after) == (860, 390)
+    assert bill.cost_before == pytest.approx(860 * 5 / 1_000_000)
+    assert bill.cost_after == pytest.approx(390 * 5 / 1_000_000)
     assert bill.lost_cache_tokens == 80 + 10 + 200
     assert bill.lost_cache_cost == pytest.approx(290 * 2.5 / 1_000_000)
     assert (bill.calls, bill.prompt_tokens, bill.completion_tokens) == (3, 900, 70)
 
 
 def test_without_a_price_it_is_told_in_tokens() -> None:
-    bill = account(measures(), uncached_surcharge=None, spent=Spent())
-    assert bill.lost_cache_cost is None
+    bill = account(measures(), prompt_price=None, uncached_surcharge=None, spent=Spent())
+    assert (bill.cost_before, bill.cost_after, bill.lost_cache_cost) == (None, None, None)
     assert bill.lost_cache_tokens == 290
 
 
@@ -47,6 +49,7 @@ def _engine(summarizer: ScriptedSummarizer) -> Engine:
         transcript=TRANSCRIPT,
         counter=COUNTER,
         summarizers=(summarizer,),
+        prompt_price=2.0,
         uncached_surcharge=1.0,
     )
 
@@ -66,6 +69,8 @@ async def test_the_bill_is_stored_with_the_version_and_agrees_with_the_outcome()
         outcome.tokens_before,
         outcome.tokens_after,
     )
+    assert bill["cost_before"] == pytest.approx(bill["tokens_before"] * 2 / 1_000_000)
+    assert bill["cost_after"] == pytest.approx(bill["tokens_after"] * 2 / 1_000_000)
     assert 0 < bill["lost_cache_tokens"] < bill["tokens_after"]
     assert bill["lost_cache_cost"] == pytest.approx(bill["lost_cache_tokens"] / 1_000_000)
     assert version.duration is not None
@@ -143,4 +148,5 @@ async def test_a_prepared_summary_is_billed_by_the_request_that_it_is_applied_to
     bill = version.audit["accounting"]
     assert bill["tokens_after"] == outcome.tokens_after
     assert bill["tokens_after"] > prepared.audit["accounting"]["tokens_after"]
+    assert bill["cost_after"] > prepared.audit["accounting"]["cost_after"]
     assert version.audit["retention"] == prepared.audit["retention"]
