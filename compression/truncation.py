@@ -32,23 +32,24 @@ def truncate(
     ``items`` are all live items after the boundary, those already left out included. Whole turns
     go, the oldest first, until at least 0.20 B is freed and the request is at ``target`` (a share
     of the budget, by default the landing of 0.45) or below. The last turn and an open one always
-    stay. Returns the old value when nothing can go.
+    stay. Returns the old value when nothing can go, and when what can go is less than such a step
+    and the request fits all the same.
     """
     sent = [item for item in items if item.seq > truncated_through]
-    remaining = usage(sent, sizes).share
-    goal = min(DEFAULT_LANDING if target is None else target, remaining - STEP)
+    whole = remaining = left = usage(sent, sizes).share
+    goal = min(DEFAULT_LANDING if target is None else target, whole - STEP)
     through = truncated_through
     previous: Item | None = None
     for item in sent:
         if item.role == "user" and previous is not None:
-            through = previous.seq
+            through, left = previous.seq, remaining
             if remaining <= goal:
                 break
         if item.open:
             break
         remaining -= sizes.share(item.tokens)
         previous = item
-    return through
+    return through if whole > 1.0 or left <= whole - STEP else truncated_through
 
 
 def shorten_giant(

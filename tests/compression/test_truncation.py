@@ -34,6 +34,18 @@ def test_a_small_target_still_moves_by_a_whole_step() -> None:
     assert SIZES.share(sum(item.tokens for item in items if item.seq <= through)) >= 0.20
 
 
+def test_less_than_a_step_goes_only_when_the_request_does_not_fit() -> None:
+    """Breaks when: every turn at the threshold may move the request's beginning."""
+
+    def last_turn_of(tokens: int) -> list[Item]:
+        return [*talk(2, 100), Item(seq=5, role="user", text="x", tokens=tokens)]
+
+    assert 0.8 < usage(last_turn_of(2000), SIZES).share < 1.0
+    assert truncate(last_turn_of(2000), SIZES, truncated_through=0) == 0
+    assert usage(last_turn_of(2300), SIZES).share > 1.0
+    assert truncate(last_turn_of(2300), SIZES, truncated_through=0) == 4
+
+
 def test_nothing_can_go_from_a_single_turn() -> None:
     assert truncate(talk(1, 5000), SIZES, truncated_through=0) == 0
     assert truncate(talk(3, 5000), SIZES, truncated_through=4) == 4
