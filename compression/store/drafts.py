@@ -25,6 +25,7 @@ from compression.store.rows import (
     FitDraft,
     Version,
     clean,
+    conversations,
     draft_values,
     free,
     insert,
@@ -51,6 +52,8 @@ class Breaker:
     #: Runs that gave no fit draft at all.
     tail_tokens: int = 0
     #: Ruler tokens of all live messages after the boundary at the last of them.
+    reason: str = ""
+    #: Why the last of them came to nothing, a sentence.
 
 
 def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item, ...]]:
@@ -124,9 +127,8 @@ def save_ready(conversation_id: int, token: str, base: Base, draft: FitDraft) ->
 
 def ready(conversation_id: int) -> Version | None:
     """The prepared draft whose parent is still the active version."""
-    parent = conf.conversation_model()._default_manager.filter(pk=conversation_id)
     row = summaries(conversation_id).filter(
-        status=SummaryStatus.READY.value, parent__in=parent.values("compression_version")
+        status=SummaryStatus.READY.value, parent__in=_version(conversation_id)
     )
     found = row.first()
     return to_version(found) if found else None
@@ -249,13 +251,24 @@ def breaker(conversation_id: int) -> Breaker:
     """How often compression came to nothing since it last succeeded or a person acted."""
     rows = summaries(conversation_id)
     success = rows.exclude(status__in=NO_SUCCESS).order_by("-pk").values_list("pk", flat=True)
-    since = rows.filter(pk__gt=success.first() or 0, status__in=NO_SUCCESS).order_by("pk")
-    final = [audit for audit in since.values_list("audit", flat=True) if audit.get("final")]
-    fruitless = sum(1 for audit in final if audit["fruitless"])
+    # Putting a prepared draft in place is a success too, and its row is older than that.
+    since = rows.filter(
+        pk__gt=success.first() or 0, status__in=NO_SUCCESS, parent__in=_version(conversation_id)
+    )
+    final = [
+        (audit, reason)
+        for audit, reason in since.order_by("pk").values_list("audit", "reason")
+        if audit.get("final")
+    ]
+    if not final:
+        return Breaker()
+    fruitless = sum(1 for audit, _ in final if audit["fruitless"])
+    last, reason = final[-1]
     return Breaker(
         fruitless=fruitless,
         failures=len(final) - fruitless,
-        tail_tokens=final[-1]["tail_tokens"] if final else 0,
+        tail_tokens=last["tail_tokens"],
+        reason=reason,
     )
 
 
@@ -303,6 +316,11 @@ def _discard_ready(conversation_id: int, reason: str, row_id: int | None = None)
     if row_id is not None:
         found = found.filter(pk=row_id)
     return found.update(status=SummaryStatus.DISCARDED.value, reason=reason)
+
+
+def _version(conversation_id: int) -> QuerySet[Any, Any]:
+    """The active version's number, as part of another query."""
+    return conversations(conversation_id).values("compression_version")
 
 
 def _frees(draft: FitDraft | Version) -> float:

@@ -598,12 +598,27 @@ def test_the_breaker_counts_runs_since_the_last_success() -> None:
     record(conversation, base, final=False)
     record(conversation, base)
     record(conversation, base, fruitless=True)
-    assert store.breaker(conversation.pk) == store.Breaker(fruitless=1, failures=1, tail_tokens=700)
+    assert store.breaker(conversation.pk) == store.Breaker(
+        fruitless=1, failures=1, tail_tokens=700, reason="The model's summary was empty."
+    )
 
     compress(conversation, 6)
     assert store.breaker(conversation.pk) == store.Breaker()
     assert len(store.versions(conversation.pk)) == 1
     assert len(store.versions(conversation.pk, attempts=True)) == 4
+
+
+def test_putting_a_prepared_draft_in_place_is_a_success() -> None:
+    """Breaks when: breaker() tells before from after by the rows' ids alone."""
+    conversation = new_conversation(10)
+    assert prepare(conversation, 6) is True
+    base, _ = store.read(conversation.pk, TRANSCRIPT)
+    for _ in range(3):
+        record(conversation, base)
+    assert store.breaker(conversation.pk).failures == 3
+
+    assert apply_ready(conversation) == 1
+    assert store.breaker(conversation.pk) == store.Breaker()
 
 
 # --- versions ----------------------------------------------------------------------------------
