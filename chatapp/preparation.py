@@ -63,6 +63,8 @@ class Prepared:
     decision: Decision
     basis: context.Basis
     sizes: Sizes
+    rests: bool = False
+    #: Summarising failed so often that no model is asked.
 
 
 @dataclass(slots=True)
@@ -168,7 +170,10 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
     manifest = {**prepared.request.manifest, "decision": told, "before": [*tried.decisions]}
     tried.decisions.append(told)
     return replace(
-        prepared, decision=decision, request=replace(prepared.request, manifest=manifest)
+        prepared,
+        decision=decision,
+        request=replace(prepared.request, manifest=manifest),
+        rests=state.breaker_open,
     )
 
 
@@ -204,6 +209,7 @@ def _pure_state(basis: context.Basis, sized: Sizes, tried: _Tried) -> PolicyStat
             compressible = False
     through = basis.truncated_through
     return PolicyState(
+        failed=tried.compression_failed,
         compressible=compressible,
         due=_due(basis, sized),
         maskable=maskable_share(items, sized),
@@ -242,6 +248,10 @@ async def _compress(
     settings = compression_settings(prepared.basis)
     applied = await services.apply_ready(conversation_id, engine=means.engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
+        return
+    if prepared.rests:
+        # It was for the ready draft's sake alone, which cannot be applied.
+        tried.compression_failed = True
         return
     try:
         outcome = await services.compress(

@@ -114,6 +114,8 @@ class CompressionView(View):
     truncated_through: int = 0
     truncated_count: int = 0
     #: Messages after the boundary that are left out of what the model sees.
+    truncated_because: str = ""
+    #: The end of a sentence.
     off: bool = False
     #: The conversation is compressed only when its owner asks for it.
 

@@ -66,6 +66,8 @@ class PolicyState:
     #: This turn was already told to wrap up.
     maskable: float = 0.0
     #: Share of the budget that masking would free; 0 when no batch is worth it.
+    failed: bool = False
+    #: Summarising has just come to nothing.
     compressible: bool = False
     #: The planner finds a span that is worth it.
     due: bool = False
@@ -87,7 +89,7 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
     if settings.off:
         if share <= 1.0:
             return _wind_down_or_continue(share, state, "Automatic compression is off.")
-        return _make_room(share, state)
+        return _make_room(share, state, "Automatic compression is off")
     trigger = max(settings.threshold, UNDONE_THRESHOLD) if state.undone else settings.threshold
     if share < min(settings.soft, trigger):
         if state.due and _may_prepare(state):
@@ -102,7 +104,7 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
         return answer(ContextAction.MASK, "Old tool results can be masked instead.")
     if may_compress:
         return answer(ContextAction.COMPRESS, "Usage has reached the threshold.")
-    return _make_room(share, state)
+    return _make_room(share, state, _why_no_summary(state))
 
 
 def _between(share: float, state: PolicyState) -> Decision:
@@ -124,12 +126,20 @@ def _between(share: float, state: PolicyState) -> Decision:
     )
 
 
-def _make_room(share: float, state: PolicyState) -> Decision:
+def _why_no_summary(state: PolicyState) -> str:
+    if state.breaker_open:
+        return "Summarising failed too often"
+    if state.failed:
+        return "Summarising failed"
+    return "What must stay is too large for a summary to help"
+
+
+def _make_room(share: float, state: PolicyState, cause: str) -> Decision:
     """At the trigger with no summary to be had: leave turns out, wrap up, or refuse."""
     if state.truncatable:
         return Decision(
             action=ContextAction.TRUNCATE,
-            reason="No summary could make room, so the oldest turns are left out of the request.",
+            reason=f"{cause}, so the oldest turns are left out of the request.",
             usage=share,
         )
     if share <= 1.0:

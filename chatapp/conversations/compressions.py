@@ -27,6 +27,7 @@ def compression_view(row: Conversation) -> CompressionView:
     if row.compression_version:
         active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
     messages, tokens = _stands_for(row)
+    truncated = _truncated(row)
     return CompressionView(
         running=state.running,
         trigger=str(state.trigger or ""),
@@ -44,7 +45,8 @@ def compression_view(row: Conversation) -> CompressionView:
         can_undo=active is not None and active.restored_from != 0,
         can_redo=store.undone(row.pk),
         truncated_through=row.truncated_through,
-        truncated_count=_truncated(row),
+        truncated_count=truncated,
+        truncated_because=_truncated_because(row) if truncated else "",
         off=bool(row.compression_off),
     )
 
@@ -100,3 +102,13 @@ def _truncated(row: Conversation) -> int:
         seq__gt=row.compressed_through,
         seq__lte=row.truncated_through,
     ).count()
+
+
+def _truncated_because(row: Conversation) -> str:
+    """Why no summary stands for the messages that are left out."""
+    if row.compression_off:
+        return "this conversation is not compressed by itself"
+    reason = store.breaker(row.pk).reason
+    if reason:
+        return f"summarising failed: {reason.rstrip('.')}"
+    return "what must stay is too large for a summary to help"

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from chatapp.catalogue import Profile
 from chatapp.conversations import reading
+from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.counting import message_tokens
 from chatapp.errors import ContextBlocked, NotFound
@@ -27,9 +28,10 @@ from compression import store
 from compression.engine import Engine
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
+from compression.store import FitDraft
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
-from compression.types import Trigger
+from compression.types import Ledger, Trigger
 from tests.chatapp.stage import stored, until
 from tests.chatapp.talking import new, row_of
 from tests.chatapp.test_context import basis_of, check_shape
@@ -317,7 +319,40 @@ async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -
     for _ in range(6):
         prepared = await prepare(pk, means_with(failing))
         assert prepared.request.manifest["truncated_through"] > 0
+        view = await stored(lambda: compression_view(row_of(code)))
+        assert view.truncated_because.startswith("summarising failed: ")
         await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
+    assert len(failing.calls) == 3
+
+
+async def test_i11_a_ready_draft_that_cannot_be_applied_does_not_close_the_breaker(
+    alice: User,
+) -> None:
+    """I11. Breaks when: ``_compress`` goes on to a model where only a ready draft was to be had."""
+    code = await filled(alice, 12)
+    pk = await pk_of(code)
+    base, items = await store.aread(pk, StoredTranscript())
+    draft = FitDraft(
+        trigger=Trigger.BACKGROUND,
+        text="x",
+        ledger=Ledger(),
+        first_seq=1,
+        through_seq=1,
+        message_count=1,
+        fingerprint=store.fingerprint(items[:1]),
+        # More than it stands for, so that it seems worth it until it is measured.
+        source_tokens=2000,
+        summary_tokens=1,
+    )
+    token = await store.aclaim(pk, trigger=Trigger.BACKGROUND, locks_input=False)
+    assert token
+    assert await store.asave_ready(pk, token, base, draft)
+    failing = ScriptedSummarizer()
+    for _ in range(6):
+        prepared = await prepare(pk, means_with(failing))
+        assert prepared.request.manifest["truncated_through"] > 0
+        await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
+    assert await store.aready(pk) is not None
     assert len(failing.calls) == 3
 
 

@@ -74,6 +74,22 @@ def test_off_leaves_the_conversation_alone_until_it_overflows() -> None:
     assert action(0.95, off, in_tool_loop=True) is Action.WIND_DOWN
 
 
+@pytest.mark.parametrize(
+    ("state", "cause"),
+    [
+        ({"breaker_open": True}, "Summarising failed too often, "),
+        ({"failed": True}, "Summarising failed, "),
+        ({}, "What must stay is too large for a summary to help, "),
+    ],
+)
+def test_what_leaves_turns_out_names_the_cause(state: dict[str, Any], cause: str) -> None:
+    for share, settings in ((0.85, SETTINGS), (1.2, SETTINGS), (1.2, PolicySettings(off=True))):
+        decision = decide(at(share), settings, PolicyState(truncatable=True, **state))
+        assert decision.action is Action.TRUNCATE
+        expected = "Automatic compression is off, " if settings.off else cause
+        assert decision.reason.startswith(expected)
+
+
 def test_thresholds_are_clamped_and_keep_their_distance() -> None:
     assert PolicySettings(threshold=0.1).threshold == 0.5
     assert PolicySettings(threshold=2).threshold == 0.95

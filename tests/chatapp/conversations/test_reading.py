@@ -252,6 +252,10 @@ def test_the_summary_in_force_is_shown_with_its_figures(alice: User) -> None:
     assert (view.message_count, view.tokens_before, view.tokens_after) == (2, 12, 3)
     assert (view.can_undo, view.can_redo, view.running) == (True, False, False)
     assert (view.truncated_through, view.truncated_count) == (3, 1)
+    assert view.truncated_because == "what must stay is too large for a summary to help"
+    Conversation.objects.update(compression_off=True)
+    view = reading.page(alice.pk, code, context_view).compression
+    assert view.truncated_because == "this conversation is not compressed by itself"
 
 
 def test_one_turn_with_its_manifest(alice: User, bob: User) -> None:

@@ -350,14 +350,16 @@ class TestCompression:
         assert "Conversation compressed" in html
 
     def test_messages_left_out_are_said_plainly(self) -> None:
-        html = render_event(state([], compression=CompressionView(truncated_count=12)))
+        because = "summarising failed: The model said <nothing>"
+        view = CompressionView(truncated_count=12, truncated_because=because)
+        html = render_event(state([], compression=view))
         assert "The oldest 12 messages are left out of what the model sees" in html
-        assert "because summarising failed" in html
+        assert "because summarising failed: The model said &lt;nothing&gt;." in html
 
     def test_messages_left_out_because_nobody_wanted_a_summary(self) -> None:
         html = render_event(state([], compression=CompressionView(truncated_count=12, off=True)))
-        assert "because this conversation is not compressed by itself" in html
-        assert "summarising failed" not in html
+        assert "Compress now" in html
+        assert "Retry" not in html
 
 
 def test_times_are_machine_readable() -> None:
