@@ -151,10 +151,10 @@ class Bus:
         try:
             async with asyncio.timeout(LAYER_PATIENCE):
                 await self._layer.group_send(_group(conversation_id), message)
-        except Exception:
+        except Exception as error:
             # Viewers elsewhere look at the database by themselves; the reply must go on.
             self._rests_until = now() + LAYER_REST
-            logger.warning("The channel layer did not take an event.", exc_info=True)
+            _complain("The channel layer did not take an event.", error)
 
     @asynccontextmanager
     async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
@@ -187,9 +187,9 @@ class Bus:
                     elif joined and not wanted:
                         self._joined.discard(conversation_id)
                         await self._layer.group_discard(_group(conversation_id), self._channel)
-            except Exception:
+            except Exception as error:
                 # Viewers look at the database by themselves meanwhile.
-                logger.warning("The channel layer did not answer.", exc_info=True)
+                _complain("The channel layer did not answer.", error)
                 later = asyncio.create_task(self._settle_later(conversation_id))
                 self._settling_later.add(later)
                 later.add_done_callback(self._settling_later.discard)
@@ -227,8 +227,8 @@ class Bus:
         try:
             async with asyncio.timeout(LAYER_PATIENCE):
                 await self._layer.group_send("readiness", {"type": "readiness"})
-        except Exception:
-            logger.warning("The channel layer does not answer.", exc_info=True)
+        except Exception as error:
+            _complain("The channel layer does not answer.", error)
             return False
         return True
 
@@ -238,6 +238,14 @@ class Bus:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _complain(sentence: str, error: Exception) -> None:
+    """Log it; with a traceback unless the layer was merely too slow, as on a busy computer."""
+    if isinstance(error, TimeoutError):
+        logger.warning("%s It had %g s.", sentence, LAYER_PATIENCE)
+    else:
+        logger.warning(sentence, exc_info=error)
 
 
 def _received(event: dict[str, Any] | None) -> Published | None:

@@ -1,4 +1,7 @@
-"""What can happen in a conversation. The names and fields are a contract: README, "Events"."""
+"""What can happen in a conversation. The names and fields are a contract with whoever reads JSON.
+
+With ``?format=json`` the websocket sends each event as :meth:`Event.as_json` makes it.
+"""
 
 from __future__ import annotations
 

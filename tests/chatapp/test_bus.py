@@ -177,6 +177,31 @@ async def test_i4_a_layer_that_fails_disturbs_nobody_here(
     await bus.aclose()
 
 
+class Silent:
+    """A layer that never answers, as on a computer that has too much to do."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        async def wait(*_: Any) -> None:
+            await asyncio.Event().wait()
+
+        return wait
+
+
+@pytest.mark.parametrize(("layer", "unforeseen"), [(Silent(), False), (Broken(), True)])
+async def test_only_what_is_unforeseen_leaves_a_traceback(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, layer: Any, unforeseen: bool
+) -> None:
+    """Breaks when: a layer that is merely slow is logged like one that fails, or not at all."""
+    monkeypatch.setattr("chatapp.bus.LAYER_PATIENCE", 0.01)
+    bus = Bus(layer, render)
+    assert not await bus.answers()
+    async with bus.subscribe(CONVERSATION):
+        await bus.publish(title(1))
+    assert len(caplog.records) == 3
+    assert {record.exc_info is not None for record in caplog.records} == {unforeseen}
+    await bus.aclose()
+
+
 async def test_whether_the_layer_answers(buses: tuple[Bus, Bus]) -> None:
     assert await buses[0].answers()
     assert await Bus(None, render).answers()
