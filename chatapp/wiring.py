@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 
 from channels.layers import get_channel_layer
 from django.conf import settings
@@ -13,6 +15,7 @@ from chatapp.activity import ActivityLog, RecordedClient
 from chatapp.announcing import Announcer
 from chatapp.bus import Bus
 from chatapp.catalogue import Catalogue
+from chatapp.conversations import progress
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.adapt import Learned
 from chatapp.llm.client import LLMClient
@@ -20,10 +23,14 @@ from chatapp.llm.demo import DemoClient
 from chatapp.llm.prices import prices_of
 from chatapp.machinery import Machinery
 from chatapp.pacing import Pace
+from chatapp.presence import Presence
 from chatapp.rendering import fragments
 from chatapp.runner import Runner
-from compression import signals
+from compression import signals, store
+from compression.database import AWAY, across, database_file
 from compression.tokens import default_counter
+
+logger = logging.getLogger(__name__)
 
 
 def demo() -> bool:
@@ -94,8 +101,37 @@ def announcer() -> Announcer:
 
 
 @cache
+def presence() -> Presence:
+    """This process among those of the same database; nobody is counted but on SQLite."""
+    file = database_file()
+    return Presence(Path(f"{file}-serving") if file else None)
+
+
+def arrive() -> None:
+    """Be counted, and end what dead processes held if no other one lives.
+
+    Before this process can hold a lease: what is found would be taken for a dead one's.
+    """
+    presence().arrive(_take_over)
+
+
+_aarrive = across(arrive)
+
+
+def _take_over() -> None:
+    try:
+        progress.abandon()
+        store.release_all()
+    except AWAY as error:
+        # Not migrated, or away: what was held expires by itself.
+        logger.warning("What dead processes held could not be taken over: %s", error)
+
+
+@cache
 def runner() -> Runner:
     """The turns of this process."""
+    # For servers that tell no beginning; the others have arrived.
+    presence().arrive()
     return Runner(machinery(), bus(), announcer(), pace())
 
 
@@ -106,6 +142,7 @@ def started() -> bool:
 
 async def start() -> None:
     """Begin to sweep what crashed processes left, and ask which models there are."""
+    await _aarrive()
     if not demo():
         # In a thread: what is served already is not to wait for it.
         await asyncio.to_thread(import_module, "chatapp.llm.openai_client")

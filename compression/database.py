@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -100,6 +101,14 @@ def snapshot() -> Iterator[None]:
             yield
     finally:
         connection.transaction_mode = mode
+
+
+def database_file() -> str:
+    """The file that holds the database, links followed; empty where a server does."""
+    connection = connections["default"]
+    name = str(connection.settings_dict["NAME"])
+    in_memory = name == ":memory:" or name.startswith("file:")
+    return "" if connection.vendor != "sqlite" or in_memory else os.path.realpath(name)
 
 
 def drain(*, close: bool = False) -> None:

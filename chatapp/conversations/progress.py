@@ -182,6 +182,11 @@ def sweep(count: Callable[[str], int]) -> list[Ended]:
     ]
 
 
+def abandon() -> None:
+    """Have the next sweep end every open turn: no process lives that could run one."""
+    Turn.objects.filter(finished_at=None).update(lease_expires_at=Now() - LEASE)
+
+
 @transaction.atomic
 def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) -> Ended | None:
     event_no = _number(conversation_id)

@@ -31,6 +31,7 @@ from compression.store.leases import (
     promote,
     read_state,
     release,
+    release_all,
     renew,
 )
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
@@ -127,6 +128,7 @@ __all__ = [
     "record_attempt",
     "redo",
     "release",
+    "release_all",
     "renew",
     "restore",
     "save_ready",

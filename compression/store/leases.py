@@ -95,6 +95,16 @@ def cancel(conversation_id: int) -> bool:
     return bool(_release(~Q(compression_token=""), conversation_id))
 
 
+def release_all() -> int:
+    """Give every lease back: the caller knows that no process lives which could hold one.
+
+    How many there were.
+    """
+    model = conf.conversation_model()
+    held = model._default_manager.exclude(compression_token="")
+    return held.update(**RELEASED, **model.compression_changes("release"))
+
+
 def compression_state(conversation: CompressibleConversation) -> CompressionState:
     """What runs for this row as it was read; asks the database's clock only if a token is set."""
     token = conversation.compression_token

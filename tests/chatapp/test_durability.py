@@ -58,12 +58,6 @@ def rows(folder: Path, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return connection.execute(query, values).fetchall()
 
 
-def expire_leases(folder: Path) -> None:
-    """As if half a minute had passed: waiting for it is for the soak."""
-    with closing(sqlite3.connect(folder / "server.sqlite3", timeout=20)) as connection, connection:
-        connection.execute("UPDATE chatapp_turn SET lease_expires_at = '2000-01-01 00:00:00'")
-
-
 async def until(look: Callable[[], Any]) -> Any:
     """The first true answer."""
     async with asyncio.timeout(PATIENCE):
@@ -124,7 +118,6 @@ async def test_i5_i7_after_sigkill_the_turn_is_interrupted_and_its_text_kept(
     query = "SELECT text FROM chatapp_message WHERE role = 'assistant'"
     kept = await until(lambda: rows(folder, query)[0][0])
     server.kill()
-    expire_leases(folder)
     again = serve(OPENAI_BASE_URL=upstream.base_url)
     ended = "SELECT status FROM chatapp_turn WHERE finished_at IS NOT NULL"
     assert await until(lambda: rows(folder, ended)) == [("interrupted",)]

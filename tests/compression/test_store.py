@@ -159,6 +159,20 @@ def test_i10_a_lease_nobody_renews_heals_by_itself(without_expiry: bool) -> None
     assert store.renew(conversation.pk, second)
 
 
+def test_c17_what_nobody_lives_to_hold_is_free_at_once() -> None:
+    """Every lease, whoever held it; what has none is not touched.
+
+    Breaks when: release_all() waits for the leases to expire.
+    """
+    held, free = new_conversation(2), new_conversation(2)
+    token = claim(held)
+    untouched = stored(free)
+    assert store.release_all() == 1
+    assert not store.renew(held.pk, token)
+    assert claim(held)
+    assert stored(free).event_no == untouched.event_no
+
+
 @pytest.mark.parametrize("minutes", [-5, 5])
 def test_c18_a_worker_with_a_wrong_clock_neither_takes_nor_loses_a_lease(
     monkeypatch: pytest.MonkeyPatch, minutes: int

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from chatapp import people, server
+from chatapp import people, server, wiring
 
 LOOPBACK = {"127.0.0.1", "localhost"}
 
@@ -60,6 +60,8 @@ class Command(BaseCommand):
                 lines.append(
                     self.prepare(here if host in LOOPBACK else settings.ALLOWED_ORIGINS[0])
                 )
+            # Sooner than anybody can be answered.
+            wiring.arrive()
             server.serve(
                 listener,
                 ready=lambda: self.announce(lines),

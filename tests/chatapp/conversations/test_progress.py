@@ -143,6 +143,16 @@ def test_i5_the_sweep_ends_what_a_dead_process_left_with_its_text(alice: User) -
     assert progress.sweep(count) == []
 
 
+def test_i5_what_is_abandoned_is_ended_by_the_next_sweep(alice: User) -> None:
+    """Breaks when: the lease of an abandoned turn has to expire, or ended turns are touched."""
+    opened, ended = begin(alice, new(alice)), begin(alice, new(alice))
+    end(ended)
+    before = Turn.objects.get(pk=ended.turn).lease_expires_at
+    progress.abandon()
+    assert [one.turn.turn for one in progress.sweep(count)] == [opened.turn]
+    assert Turn.objects.get(pk=ended.turn).lease_expires_at == before
+
+
 def test_the_sweep_says_when_nothing_was_kept(alice: User) -> None:
     accepted = begin(alice, new(alice))
     expire(accepted.turn)
