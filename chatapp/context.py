@@ -6,9 +6,9 @@ so that a provider's prompt cache hits: nothing here depends on the time or on a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import takewhile
 from math import ceil
 from typing import Any
 
@@ -32,7 +32,7 @@ PINNED_HEAD = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
     """A live message as it is stored."""
 
@@ -177,9 +177,12 @@ def _synthetic(role: str, content: str, **more: Any) -> Wire:
 
 
 def _assistant(
-    message: StoredMessage, results: Mapping[str, StoredMessage], counter: TokenCounter
+    message: StoredMessage, following: Iterable[StoredMessage], counter: TokenCounter
 ) -> Iterable[Wire]:
-    """An assistant message and the results of its calls; a call without one gets a notice."""
+    """An assistant message and the results of its calls; a call without one gets a notice.
+
+    ``following``: what comes after it; the results that belong to its calls come at once.
+    """
     if not message.tool_calls:
         if message.text.strip():
             content = {"role": "assistant", "content": message.content}
@@ -191,6 +194,7 @@ def _assistant(
         message.token_count,
         message.seq,
     )
+    results = _results(following)
     for identity in dict.fromkeys(str(call.get("id")) for call in calls):
         result = results.get(identity)
         if result is None:
@@ -231,7 +235,8 @@ def wire_of(tail: Sequence[StoredMessage], counter: TokenCounter) -> list[Wire]:
             wire.append(Wire({"role": "user", "content": one.content}, one.token_count, one.seq))
             unanswered = one.turn_status
         elif one.role == "assistant":
-            parts = list(_assistant(one, _results(islice(tail, index + 1, None)), counter))
+            following = (tail[place] for place in range(index + 1, len(tail)))
+            parts = list(_assistant(one, following, counter))
             if not parts:
                 continue
             # Imported conversations begin with the assistant, or let it speak twice.

@@ -29,6 +29,8 @@ from compression.types import ContextAction, Decision, Item, Sizes, Trigger
 
 # Mask, apply, compress, truncate a few times: more rounds mean that nothing helps.
 MAX_ROUNDS = 8
+# Above this many messages a request is made in a thread, so that nobody's stream waits for it.
+INLINE_MESSAGES = 200
 # Seconds between two looks at a compression that another process runs.
 LOOK_AGAIN = 0.25
 
@@ -98,7 +100,7 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
         elif action is ContextAction.TRUNCATE:
             await _truncate(conversation_id, means, prepared)
         else:
-            return _shortened(prepared, means)
+            return await asyncio.to_thread(_shortened, prepared, means)
     raise ContextBlocked
 
 
@@ -131,16 +133,22 @@ async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
     while True:
         basis = await aunlocked_basis(conversation_id)
         if basis is not None:
-            return _as_request(basis, means)
+            return await _as_request(basis, means)
         await _wait_for_lock(conversation_id)
 
 
 async def _read(conversation_id: int, means: Means) -> Prepared:
     """The request as it would be now, not judged yet."""
-    return _as_request(await abasis(conversation_id), means)
+    return await _as_request(await abasis(conversation_id), means)
 
 
-def _as_request(basis: context.Basis, means: Means) -> Prepared:
+async def _as_request(basis: context.Basis, means: Means) -> Prepared:
+    if len(basis.tail) > INLINE_MESSAGES:
+        return await asyncio.to_thread(_built, basis, means)
+    return _built(basis, means)
+
+
+def _built(basis: context.Basis, means: Means) -> Prepared:
     profile = means.profile
     sized = context.sizes(
         basis,
@@ -284,10 +292,11 @@ async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
 
 
 async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> None:
-    through = truncate(
-        _all_items(prepared.basis),
-        prepared.sizes,
-        truncated_through=prepared.basis.truncated_through,
+    basis = prepared.basis
+    through = await asyncio.to_thread(
+        lambda: truncate(
+            _all_items(basis), prepared.sizes, truncated_through=basis.truncated_through
+        )
     )
     await aset_truncated(conversation_id, through)
     await means.changed()

@@ -26,6 +26,7 @@ from chatapp.context import (
 from chatapp.counting import message_tokens
 from compression.tokens import CharacterCounter
 from compression.types import Item
+from tests.growth import growth
 
 COUNTER = CharacterCounter()
 MARK = "=== 0123456789abcdef ==="
@@ -368,3 +369,18 @@ def test_ranges_hold_exactly_the_numbers(seqs: set[int]) -> None:
     found = ranges(sorted(seqs))
     assert {seq for low, high in found for seq in range(low, high + 1)} == seqs
     assert all(after[0] - before[1] > 1 for before, after in pairwise(found))
+
+
+def test_i25_a_long_tail_is_walked_through_once() -> None:
+    """I25. Breaks when: each reply's results are looked for from the beginning of the tail."""
+
+    def work(turns: int) -> None:
+        wire_of(tails[turns], COUNTER)
+
+    tails = {
+        turns: tuple(
+            message(seq, "assistant" if seq % 2 == 0 else "user") for seq in range(1, turns * 2 + 1)
+        )
+        for turns in (1000, 8000)
+    }
+    assert growth(work, 1000, 8) < 20

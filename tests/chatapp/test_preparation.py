@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -378,6 +379,32 @@ async def test_so_many_messages_are_prepared_whatever_the_usage(
     assert (await store.aready(pk) is not None) == prepared
     await prepare_in_background(pk, means)
     assert len(summarizer.calls) == prepared
+
+
+class WatchedCounter(CharacterCounter):
+    """Knows the threads in which it was asked."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def count(self, text: str) -> int:
+        """As always."""
+        self.threads.add(threading.get_ident())
+        return super().count(text)
+
+
+@pytest.mark.parametrize("turns", [2, 110])
+async def test_i25_a_long_request_is_made_in_a_thread(alice: User, turns: int) -> None:
+    """I25: a short one is not, since the way to a thread delays its first token.
+
+    Breaks when: ``_as_request`` makes a long request in the event loop.
+    """
+    code = await filled(alice, turns)
+    counter = WatchedCounter()
+    means = replace(means_with(), counter=counter, profile=replace(PROFILE, window=200_000))
+    prepared = await prepare(await pk_of(code), means)
+    assert prepared.request.usage.share < 0.65
+    assert (threading.get_ident() in counter.threads) == (turns == 2)
 
 
 def test_a_conversations_own_settings_go_before_the_defaults() -> None:
