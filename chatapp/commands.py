@@ -11,13 +11,11 @@ from chatapp.conversations import access, branching, pins, sending
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.errors import MessageTooLarge, NothingToStop
 from chatapp.preparation import compression_settings
-from chatapp.sizing import check_size, count, profile_of, sizes_of
+from chatapp.sizing import check_size, count, most_pinned, profile_of, sizes_of
 from compression import services
 from compression.exceptions import CompressionRunning, UserFacingError
 from compression.types import Trigger
 
-# All pins together, a share of the budget.
-PINNED_SHARE = 0.10
 # Not every server takes an unfinished reply as a beginning; every model takes this.
 CONTINUE = "Continue exactly where you stopped."
 
@@ -247,7 +245,7 @@ async def clear(user_id: int, code: str) -> int:
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
     frame = await aowned_frame(user_id, code)
-    most = sizes_of(frame, await profile_of(frame.model)).ruler(PINNED_SHARE)
+    most = most_pinned(await profile_of(frame.model))
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
 from chatapp.conversations.importing import (
@@ -113,12 +113,15 @@ class FileReport:
         }
 
 
-async def import_file(owner_id: int, stream: BinaryIO, *, counter: TokenCounter) -> FileReport:
+async def import_file(
+    owner_id: int, stream: BinaryIO, *, counter: TokenCounter, most_pinned: int
+) -> FileReport:
     """Import every conversation of a file, each whole or not at all, and once.
 
     Reading and counting happen in a thread, one conversation at a time; each is stored in a unit
     of work of its own, so that an import that is cut short leaves whole conversations, and the
-    same file again brings the rest. Raises ImportInvalid when nothing could be imported at all.
+    same file again brings the rest. As many messages stay pinned as have ``most_pinned`` ruler
+    tokens together. Raises ImportInvalid when nothing could be imported at all.
     """
     report = FileReport()
     items = files.conversations(stream)
@@ -135,7 +138,7 @@ async def import_file(owner_id: int, stream: BinaryIO, *, counter: TokenCounter)
         if isinstance(item, files.Refused):
             report.refused.append({"number": item.number, "message": item.sentence})
         else:
-            await _import_one(owner_id, item, report, counter)
+            await _import_one(owner_id, item, report, counter, most_pinned)
     if not report.conversations:
         first = report.refused[0]["message"] if report.refused else "It holds no conversations."
         raise ImportInvalid(
@@ -145,13 +148,18 @@ async def import_file(owner_id: int, stream: BinaryIO, *, counter: TokenCounter)
 
 
 async def _import_one(
-    owner_id: int, source: ForeignConversation, report: FileReport, counter: TokenCounter
+    owner_id: int,
+    source: ForeignConversation,
+    report: FileReport,
+    counter: TokenCounter,
+    most_pinned: int,
 ) -> None:
     fingerprint = await asyncio.to_thread(lambda: source.fingerprint)
     title = source.title or _title_of(source)
     stored = await afind_imported(owner_id, fingerprint)
     if stored is None:
         tokens = await asyncio.to_thread(_count, source, counter)
+        source = _with_pins_within(source, tokens, most_pinned)
         stored = await astore_import(
             owner_id,
             source,
@@ -177,6 +185,32 @@ async def _import_one(
 
 def _count(source: ForeignConversation, counter: TokenCounter) -> list[int]:
     return [message_tokens(counter, one.text, one.tool_calls) for one in source.messages]
+
+
+def _with_pins_within(
+    source: ForeignConversation, tokens: Sequence[int], most: int
+) -> ForeignConversation:
+    """The conversation with the first of its pins that may be pinned here; the others are left out.
+
+    As when a person pins: none of a tool, and no more than a request has room for.
+    """
+    messages, left_out = list(source.messages), 0
+    for place, (one, count) in enumerate(zip(source.messages, tokens, strict=True)):
+        # What is superseded is in no request.
+        if not one.pinned or one.superseded:
+            continue
+        if one.role != "tool" and count <= most:
+            most -= count
+        else:
+            messages[place] = replace(one, pinned=False)
+            left_out += 1
+    if not left_out:
+        return source
+    return replace(
+        source,
+        messages=tuple(messages),
+        left_out={**source.left_out, "pin, for which there is no room": left_out},
+    )
 
 
 def _check_title(title: str) -> None:

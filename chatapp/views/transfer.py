@@ -14,6 +14,7 @@ from chatapp import exporting, wiring
 from chatapp.conversations import access
 from chatapp.errors import InvalidInput, RequestTooLarge
 from chatapp.importing import import_file
+from chatapp.sizing import most_pinned
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
@@ -51,9 +52,15 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
         raise RequestTooLarge(
             f"The file is larger than {MAX_BYTES // 1024**2} MB, the limit. Nothing was imported."
         )
-    counter = wiring.machinery().counter
-    stream = cast(BinaryIO, file.file)
-    report = (await import_file(user_id(request), stream, counter=counter)).as_json()
+    machinery = wiring.machinery()
+    imported = await import_file(
+        user_id(request),
+        cast(BinaryIO, file.file),
+        counter=machinery.counter,
+        # What is imported is a conversation of the default model.
+        most_pinned=most_pinned(machinery.catalogue.known_profile("")),
+    )
+    report = imported.as_json()
     if wants_json(request):
         return JsonResponse(report, status=201 if report["imported"] else 200)
     values = {"report": report, "left_out": report["left_out"]}

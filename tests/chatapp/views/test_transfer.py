@@ -101,6 +101,31 @@ async def test_an_export_can_be_imported_and_exported_again(
     assert again["conversations"][0]["code"] == copy
 
 
+async def test_pins_of_a_file_have_the_limit_of_all_pins(client: AsyncClient, code: str) -> None:
+    """As many are taken as a person could pin, and the others are counted.
+
+    Breaks when: ``_with_pins_within`` takes a pin that the command would refuse.
+    """
+    await add(
+        Message(role="user", text="word " * 300, pinned_at=timezone.now()),
+        Message(role="assistant", text="word " * 500, pinned_at=timezone.now()),
+        Message(role="tool", text="found", tool_call_id="c", pinned_at=timezone.now()),
+        Message(role="user", text="word " * 100, pinned_at=timezone.now()),
+        Message(role="assistant", text="word " * 200, pinned_at=timezone.now()),
+    )
+    file = (await body(await client.get(f"/c/{code}/export/", {"format": "json"}))).encode()
+    await Conversation.objects.all().adelete()
+    report = (await client.post("/import/", upload(file), headers=JSON)).json()
+    assert report["left_out"] == {"pin, for which there is no room": 3}
+    copy = report["conversations"][0]["code"]
+    page = (await client.get(f"/c/{copy}/", headers=JSON)).json()
+    assert [one["seq"] for one in page["messages"] if one["pinned"]] == [1, 4]
+    refused = await client.post(f"/c/{copy}/messages/5/pin/", headers=JSON)
+    assert (refused.status_code, refused.json()["error"]["fields"]["most"]) == (422, 558)
+    again = (await client.post("/import/", upload(file), headers=JSON)).json()
+    assert (again["imported"], again["already"]) == (0, 1)
+
+
 async def test_markdown_is_saved_never_shown(client: AsyncClient, code: str) -> None:
     """X01, X08: the file's name is one on every system, whatever the title says."""
     await client.post(f"/c/{code}/settings/", {"title": '../a"b\u202e<x>/\n'}, headers=JSON)
