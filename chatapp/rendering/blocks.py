@@ -25,7 +25,7 @@ from chatapp.rendering.highlight import (
     language_of,
 )
 from chatapp.rendering.limits import MESSAGE_BUDGET, estimate
-from chatapp.rendering.sanitise import LINK_SCHEMES, sanitise
+from chatapp.rendering.sanitise import LINK_SCHEMES, TASK_CLASS, sanitise
 from chatapp.text import visible
 
 #: Lines with blank ones between, each of which begins with a letter and in which no sign means
@@ -34,6 +34,10 @@ _LINE: Final = r"""[^\W\d_][\w ,.;:?!()'"-]*"""
 _prose = re.compile(rf"{_LINE}(?:\n\n+{_LINE})*\n*")
 #: Characters up to which it is worth a look.
 _PROSE_LENGTH: Final = 3_000
+
+#: How an item of a list of tasks begins, and the sign that is shown for it.
+_task = re.compile(r"\[([ xX])\]\s+(?=\S)")
+_BOXES: Final = {" ": "☐ ", "x": "☑ "}
 
 _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
 
@@ -63,9 +67,9 @@ def render_message(text: str) -> str:
     """Safe HTML of a whole message; call it in a thread above ``limits.LARGE`` characters.
 
     Anyone's text may go in. What comes out holds no element that loads or runs anything, no
-    attributes but ``class`` (ours), ``href``, ``title``, ``start``, ``rel`` and ``target``, and
-    links to http, https and mailto only. A text that would take more than about 200 ms comes out
-    as one plain paragraph.
+    attributes but ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel`` and
+    ``target``, and links to http, https and mailto only. A text that would take more than about
+    200 ms comes out as one plain paragraph.
     """
     return render_piece(text, Environment(), MESSAGE_BUDGET)
 
@@ -127,6 +131,8 @@ class _Parser(MarkdownIt):
         self.enable(["table", "strikethrough"])
         self.core.ruler.push("images_to_links", _images_to_links)
         self.core.ruler.push("alignment_classes", _alignment_classes)
+        # Before the inline rules: "[x]" could be a link.
+        self.core.ruler.before("inline", "task_boxes", _task_boxes)
 
     def validateLink(self, url: str) -> bool:
         """Whether a target is absolute and of an allowed scheme; otherwise the source is shown."""
@@ -182,6 +188,17 @@ def _alignment_classes(state: StateCore) -> None:
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"class": _ALIGNMENTS[str(token.attrs["style"])]}
+
+
+def _task_boxes(state: StateCore) -> None:
+    """An item that begins with [ ] or [x] begins with a box, which can be read aloud and copied."""
+    for number, item in enumerate(state.tokens):
+        if item.type != "list_item_open" or state.tokens[number + 1].type != "paragraph_open":
+            continue
+        inline = state.tokens[number + 2]
+        if found := _task.match(inline.content):
+            item.attrSet("class", TASK_CLASS)
+            inline.content = _BOXES[found[1].lower()] + inline.content[found.end() :]
 
 
 def _build() -> _Parser:

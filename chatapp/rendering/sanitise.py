@@ -15,6 +15,7 @@ from chatapp.text import clean, visible
 
 HIGHLIGHT_PREFIX: Final = "hl-"
 LINK_SCHEMES: Final = frozenset({"http", "https", "mailto"})
+TASK_CLASS: Final = "task"
 
 _TAG_NAMES = (
     "a blockquote br code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre s span"
@@ -24,11 +25,15 @@ _ALIGNMENTS = {"align-left", "align-center", "align-right"}
 _CLASSES = {
     "div": {"table"},
     "figure": {"code", "continued"},
+    "li": {TASK_CLASS},
     "p": {"plain"},
     "span": {HIGHLIGHT_PREFIX + name for name in STANDARD_TYPES.values() if name},
     "td": _ALIGNMENTS,
     "th": _ALIGNMENTS,
 }
+
+#: What runs the way of its first letter as a whole, with its marks: bullets, lines, columns.
+_DIRECTED = ("blockquote", "ol", "table", "ul")
 
 _cleaner = nh3.Cleaner(
     tags=set(_TAG_NAMES.split()),
@@ -38,7 +43,8 @@ _cleaner = nh3.Cleaner(
     url_schemes=set(LINK_SCHEMES),
     url_relative="deny",
     link_rel="noopener noreferrer nofollow",
-    set_tag_attribute_values={"a": {"target": "_blank"}},
+    set_tag_attribute_values={"a": {"target": "_blank"}}
+    | {name: {"dir": "auto"} for name in _DIRECTED},
     strip_comments=True,
 )
 

@@ -11,7 +11,7 @@ ELEMENTS = frozenset(
         *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
     ]
 )
-ATTRIBUTES = frozenset({"class", "href", "rel", "start", "target", "title"})
+ATTRIBUTES = frozenset({"class", "dir", "href", "rel", "start", "target", "title"})
 SCHEMES = ("http:", "https:", "mailto:")
 
 PAYLOADS = [
@@ -81,11 +81,12 @@ class _Reader(HTMLParser):
         for name, value in attrs:
             assert name in ATTRIBUTES, (tag, name)
             assert name != "href" or (value or "").lower().startswith(SCHEMES), value
+            assert name != "dir" or value == "auto", value
             assert (
                 name != "class"
                 or set((value or "").split())
                 <= {
-                    *("code", "continued", "table", "plain"),
+                    *("code", "continued", "table", "task", "plain"),
                     *("align-left", "align-center", "align-right"),
                 }
                 or (value or "").startswith("hl-")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from chatapp.rendering.highlight import (
 )
 from chatapp.rendering.limits import LARGE, MESSAGE_BUDGET, estimate
 from chatapp.rendering.markdown import render
-from chatapp.rendering.sanitise import sanitise
+from chatapp.rendering.sanitise import TASK_CLASS, sanitise
 from tests.chatapp.rendering.inert import PAYLOADS, assert_inert
 from tests.growth import cost
 
@@ -136,9 +138,32 @@ def test_highlighting_is_bounded_for_a_message() -> None:
     assert lit == [True] * (HIGHLIGHT_MESSAGE // 6000) + [False] * (6 - HIGHLIGHT_MESSAGE // 6000)
 
 
+@pytest.mark.parametrize("bullet", ["-", "*", "7."])
+def test_a_task_has_a_box(bullet: str) -> None:
+    marks = {"[ ] a": "☐ a", "[x] *b*": "☑ <em>b</em>", "[X] [c](https://x.example)": "☑ <a"}
+    for text, shown in marks.items():
+        assert f'<li class="task">{shown}' in render(f"{bullet} {text}\n")
+
+
+@pytest.mark.parametrize("text", ["[ ] a", "- a [ ] b", "- [ ]", "- [y] a", "- [ ]a", "- `[ ] a`"])
+def test_what_only_looks_like_a_task_stays_as_it_is(text: str) -> None:
+    html = render(text)
+    assert "[" in html
+    assert TASK_CLASS not in html
+
+
+@pytest.mark.parametrize(
+    ("text", "element"),
+    [("- a", "ul"), ("3. a", "ol"), ("> a", "blockquote"), ("|a|\n|-|\n", "table")],
+)
+def test_what_has_marks_runs_the_way_of_its_first_letter(text: str, element: str) -> None:
+    (opening,) = re.findall(f"<{element}[^>]*>", render(text))
+    assert 'dir="auto"' in opening
+
+
 def test_a_table_scrolls_and_aligns_by_class() -> None:
     html = render("| a | b | c | d |\n|:--|:-:|--:|---|\n| 1 | 2 | 3 | 4 |\n")
-    assert html.startswith('<div class="table"><table>\n')
+    assert html.startswith('<div class="table"><table dir="auto">\n')
     assert html.endswith("</table></div>\n")
     for side in ("left", "center", "right"):
         assert f'<td class="align-{side}">' in html

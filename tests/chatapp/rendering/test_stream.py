@@ -207,13 +207,13 @@ def test_a_long_fence_goes_on_as_a_fence() -> None:
 
 def test_a_long_table_goes_on_as_a_table() -> None:
     closed, opened = StreamRenderer.split(LONG["table"][:10_000])
-    assert (closed + opened).count("<table>") > 1
+    assert (closed + opened).count("<table ") > 1
     assert "<p>" not in closed + opened
 
 
 def test_a_long_list_is_cut_between_items() -> None:
     closed, _ = StreamRenderer.split(LONG["list"][:10_000])
-    assert closed.count("<ul>") > 1
+    assert closed.count("<ul ") > 1
     assert "<p>" not in closed
 
 
