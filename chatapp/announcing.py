@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from chatapp import events
+from chatapp import events, underway
 from chatapp.bus import Bus
 from chatapp.conversations.progress import Ended
 from chatapp.conversations.sending import Accepted
@@ -128,6 +128,7 @@ class Announcer:
         **_: Any,
     ) -> None:
         """A run has begun, or became the one that is waited for."""
+        underway.begins(conversation_id, message_count)
         for begins in self._starting.get(conversation_id, ()):
             begins.set()
         event_no, _compression, _context = await self._machinery.aoverview(conversation_id)
@@ -146,9 +147,11 @@ class Announcer:
         self, *, conversation_id: int, tokens_written: int, **_: Any
     ) -> None:
         """More of the summary is written."""
+        progress = underway.writes(conversation_id, tokens_written)
         await self._bus.publish(
             events.CompressionProgress(
                 tokens_written=tokens_written,
+                message_count=progress.messages,
                 **common(conversation_id, self._numbers.get(conversation_id, 0)),
             )
         )
@@ -158,6 +161,7 @@ class Announcer:
     ) -> None:
         """A run has ended, well or not."""
         self._numbers.pop(conversation_id, None)
+        underway.ends(conversation_id)
         event_no, compression, context = await self._machinery.aoverview(conversation_id)
         about = common(conversation_id, event_no)
         await self._bus.publish(

@@ -132,10 +132,11 @@ class CompressionStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionProgress(Event):
-    """How many tokens of summary are written so far."""
+    """How many tokens of summary are written so far, and of how many messages; 0 if not known."""
 
     type = "compression-progress"
     tokens_written: int
+    message_count: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

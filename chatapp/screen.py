@@ -97,6 +97,10 @@ class CompressionView(View):
     trigger: str = ""
     locks_input: bool = False
     started_at: datetime | None = None
+    messages_under_way: int = 0
+    #: Messages that the run takes in; 0 where that is not known.
+    tokens_written: int = 0
+    #: Tokens of summary that it has written, as far as is known.
     version: int = 0
     boundary: int = 0
     #: ``seq`` of the last message that the summary stands for; 0 for none.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chatapp import underway
 from chatapp.models import Conversation, Message, Summary
 from chatapp.screen import CompressionView
 from compression import store
@@ -28,11 +29,14 @@ def compression_view(row: Conversation) -> CompressionView:
         active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
     messages, tokens = _stands_for(row)
     truncated = _truncated(row)
+    progress = underway.of(row.pk) if state.running else underway.Progress()
     return CompressionView(
         running=state.running,
         trigger=str(state.trigger or ""),
         locks_input=state.locks_input,
         started_at=state.started_at,
+        messages_under_way=progress.messages,
+        tokens_written=progress.tokens_written,
         version=row.compression_version,
         boundary=row.compressed_through,
         summary=row.compressed_context,

@@ -176,8 +176,9 @@ def _compression_started(event: events.Event) -> dict[str, Any]:
             "running": True,
             "locks_input": event.locks_input,
             "trigger": event.trigger,
+            "messages_under_way": event.message_count,
+            "tokens_written": 0,
         },
-        "message_count": event.message_count,
         "locked": event.locks_input,
     }
 

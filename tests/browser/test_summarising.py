@@ -30,14 +30,17 @@ async def test_a_summary_is_prepared_without_a_lock(
     # Its long reply takes the conversation past the soft threshold.
     model.script({"text": f"{DETAILS} {DETAILS}"}, summary(RULE, seconds=120))
     await screen.ask("And now?")
-    await expect(screen.page.locator(".preparing")).to_contain_text(
-        re.compile(r"Summarising \d older messages")
-    )
+    line = screen.page.locator(".preparing")
+    written = re.compile(r"Summarising \d older messages\s*\d+ tokens? written")
+    await expect(line).to_contain_text(written)
     await expect(screen.box).to_be_editable()
     await expect(screen.status).to_have_text("Answer complete")
+    said = await line.inner_text()
+    await screen.page.reload()
+    await expect(line).to_have_text(said)
     await screen.ask("Nothing is locked.")
     await screen.button("Cancel").click()
-    await expect(screen.page.locator(".preparing")).to_have_count(0)
+    await expect(line).to_have_count(0)
     await expect(screen.page.get_by_role("region", name="Compressed messages")).to_have_count(0)
     await expect(screen.page.get_by_role("alert")).to_have_count(0)
     await expect(screen.status).to_have_text("Answer complete")
@@ -69,6 +72,15 @@ async def test_a_compression_that_is_waited_for_can_be_cancelled(
     model.script(summary(RULE, seconds=120))
     await screen.button("Compact").click()
     await expect(screen.box).not_to_be_editable()
+    indicator = screen.page.locator(".compressing")
+    await expect(indicator).to_contain_text(re.compile(r" [1-9]\d* tokens? written"))
+    said = await indicator.inner_text()
+    assert re.search(r"\d older messages are being summarised", said)
+    # It is as far on for whoever comes now, and its keys can be reached.
+    await screen.page.reload()
+    await expect(screen.box).not_to_be_editable()
+    assert await indicator.inner_text() == said
+    assert await in_both_themes(screen.page) == []
     await screen.button("Cancel").click()
     await expect(screen.box).to_be_editable()
     await expect(screen.page.get_by_role("progressbar")).to_have_count(0)

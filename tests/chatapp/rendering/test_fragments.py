@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.utils.html import strip_tags
 
 from chatapp import events
 from chatapp.rendering import markdown
@@ -297,7 +298,7 @@ class TestCompression:
         assert "data-locked" in started(True)
         assert "Compressing conversation" in started(True)
         assert "data-locked" not in started(False)
-        assert "Summarising 214 older messages" in started(False)
+        assert "Summarising 214 older messages" in strip_tags(started(False))
         assert 'id="spoken"' not in started(False)
 
     def test_progress_is_a_true_count(self) -> None:
@@ -305,6 +306,15 @@ class TestCompression:
         bar = next(a for _, a in Elements(html).all if a.get("role") == "progressbar")
         assert bar["aria-valuetext"] == "1234 tokens written"
         assert "1.2k tokens written" in html
+        assert "compression-messages" not in html
+
+    def test_progress_says_of_how_many_messages_where_that_is_known(self) -> None:
+        """Who loaded the page from another process learns it so."""
+        html = render_event(
+            events.CompressionProgress(**ENVELOPE, tokens_written=1, message_count=214)
+        )
+        assert Elements(html).of_id("compression-messages")["hx-swap-oob"] == "innerHTML"
+        assert "214 " in strip_tags(html)
 
     def test_the_divider_has_its_figures_and_its_buttons(self) -> None:
         html = render_event(
