@@ -81,9 +81,9 @@ class ShownValuesFilter(admin.AllValuesFieldListFilter):
         self._shown = model_admin.shown
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """One line for each value."""
+        """One line for each value; a link without words could not be found."""
         for choice in super().choices(changelist):
-            yield {**choice, "display": self._shown(str(choice["display"]))}
+            yield {**choice, "display": self._shown(str(choice["display"])) or "(empty)"}
 
 
 class ReviewAdmin(ModelAdmin):

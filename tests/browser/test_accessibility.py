@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -11,9 +13,10 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
-from tests.browser.screen import Screen, sign_in
-from tests.browser.scripts import MARKDOWN, pausing, unending
-from tests.servers import RunningServer, manage
+from tests.browser.screen import Screen, imported, sign_in
+from tests.browser.scripts import MARKDOWN, held_summary, pausing, unending
+from tests.browser.test_compression import DETAILS, RULE, fill
+from tests.servers import RunningServer, manage, start_server
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -34,8 +37,6 @@ PAGES = (
     "/accounts/password_change/done/",
 )
 OF_A_CONVERSATION = ("", "context/", "context/?left-out", "summaries/", "activity/")
-RULE = "Always answer in British English."
-DETAILS = " ".join(f"Project number {n} costs {n * 13} euros and ends in May." for n in range(20))
 
 
 async def findings(page: Page) -> list[str]:
@@ -131,6 +132,40 @@ async def test_axe_finds_nothing_on_what_an_import_says(screen: Screen, tmp_path
     assert await in_both_themes(page) == []
 
 
+async def test_axe_finds_nothing_where_the_server_fails(browser: Browser, tmp_path: Path) -> None:
+    """The page that says so, of a row that cannot be read."""
+    server = start_server(tmp_path)
+    context = await browser.new_context(
+        base_url=server.base_url, storage_state=await sign_in(server, browser)
+    )
+    path = imported(server, tmp_path, "Hello.")
+    with closing(sqlite3.connect(tmp_path / "server.sqlite3")) as database, database:
+        database.execute("UPDATE chatapp_message SET created_at = '2026-13-13 13:13'")
+    page = await context.new_page()
+    answer = await page.goto(path)
+    assert answer is not None
+    assert answer.status == 500
+    await expect(page.get_by_role("alert")).not_to_be_empty()
+    assert await in_both_themes(page) == []
+    await context.close()
+    server.kill()
+
+
+async def test_axe_finds_nothing_in_the_review(screen: Screen, model: RunningUpstream) -> None:
+    """What the admin shows of conversations and summaries, with our colours."""
+    page, found = screen.page, list[str]()
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    await expect(page.get_by_role("region", name="Compressed messages")).to_be_visible()
+    for model_name in ("conversation", "summary", "message", "accessrecord", "modelprofile"):
+        await page.goto(f"/admin/chatapp/{model_name}/")
+        found += await in_both_themes(page)
+        if await page.locator("#result_list tbody th a").count():
+            await page.locator("#result_list tbody th a").first.click()
+            found += await in_both_themes(page)
+    assert found == []
+
+
 async def test_axe_finds_nothing_in_a_conversation(screen: Screen, model: RunningUpstream) -> None:
     page, found = screen.page, list[str]()
     model.script({"text": MARKDOWN, "reasoning": "Let me think."})
@@ -163,6 +198,26 @@ async def test_axe_finds_nothing_in_a_conversation(screen: Screen, model: Runnin
         await page.goto(f"{home}{path}")
         found += await in_both_themes(page)
     assert found == []
+
+
+async def test_whoever_wants_less_motion_sees_none(screen: Screen, model: RunningUpstream) -> None:
+    """Breaks when: an animation of the style sheet runs whatever the reader wants."""
+    page = screen.page
+    await fill(screen, 3)
+    moving = "document.getAnimations().filter((one) => one.playState === 'running').length"
+    for scripted, sent, shown in (
+        ({"steps": [{"wait": None}]}, "Are you there?", page.locator(".waiting")),
+        (held_summary(RULE), "/compact", page.locator(".compressing .line")),
+    ):
+        model.script(scripted)
+        await screen.send(sent)
+        await expect(shown).to_be_visible()
+        await page.emulate_media(reduced_motion="no-preference")
+        assert await page.evaluate(moving) > 0
+        await page.emulate_media(reduced_motion="reduce")
+        assert await page.evaluate(moving) == 0
+        model.release()
+        await expect(shown).to_have_count(0)
 
 
 async def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:

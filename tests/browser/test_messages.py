@@ -41,6 +41,41 @@ async def test_a_wide_table_is_scrolled_and_its_words_stay_whole(
     assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+async def test_a_list_has_its_marks_where_its_script_begins(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: lists have no direction of their own, or their room for marks has a side."""
+    model.script({"text": "- one\n- שלום\n\nA line.\n\n- שלום\n- one\n\nAnd then:\n\n- [x] done"})
+    await screen.ask("Lists, please.")
+    lists = screen.articles.last.locator(".body > ul")
+    shown = await lists.evaluate_all(
+        """all => all.map((list) => {
+            const [style, inner] = [getComputedStyle(list), list.firstElementChild];
+            const text = document.createRange();
+            text.selectNodeContents(inner);
+            const [box, line] = [list.getBoundingClientRect(), text.getBoundingClientRect()];
+            return [style.direction, line.left - box.left < 40, box.right - line.right < 40,
+                    getComputedStyle(inner).listStyleType];
+        })"""
+    )
+    assert shown == [
+        ["ltr", True, False, "disc"],
+        ["rtl", False, True, "disc"],
+        ["ltr", True, False, "none"],
+    ]
+    await expect(lists.last).to_have_text("☑ done")
+
+
+async def test_a_title_can_be_read_beside_the_drawer(screen: Screen) -> None:
+    await screen.ask("A title that is long enough to be cut off where there is no room for it.")
+    await screen.button("What the model sees").click()
+    await expect(screen.page.locator("#drawer-body")).to_contain_text("kept free for the reply")
+    title = await screen.page.get_by_role("heading", level=1).bounding_box()
+    assert title is not None
+    assert title["width"] > 220
+    await expect(screen.page.get_by_role("combobox", name="Model", exact=True)).to_be_visible()
+
+
 async def test_a_message_can_be_pinned_and_unpinned(screen: Screen) -> None:
     await screen.ask("Hello.")
     await act(screen, 0, "Pin")
