@@ -1,6 +1,6 @@
 // Following the text: only while the reader is at its end.
 
-import { find, scroller } from "./page.js";
+import { feed, find, scroller } from "./page.js";
 
 const AT_END = 24; // pixels from the end that still count as the end
 const LETS_GO = 3; // pixels of upward scroll that end the following
@@ -10,9 +10,17 @@ const pill = find("#new-text");
 let following = true;
 let last = 0;
 let scheduled = false;
-let tallest = 0;
+let end = {}; // The last message as the reader knows it: which it is, and how high.
 
 const distance = () => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+
+/** Whether there is more at the end than the reader was told of; a mark or the divider is no text. */
+function hasMore() {
+  const { id, offsetHeight } = feed.lastElementChild || {};
+  const more = id !== end.id || offsetHeight > end.offsetHeight;
+  end = { id, offsetHeight };
+  return more;
+}
 
 function scrolled() {
   const top = scroller.scrollTop;
@@ -25,8 +33,7 @@ function scrolled() {
 export function toEnd() {
   following = true;
   pill.hidden = true;
-  tallest = scroller.scrollHeight;
-  scroller.scrollTop = tallest;
+  scroller.scrollTop = scroller.scrollHeight;
   last = scroller.scrollTop;
 }
 
@@ -36,9 +43,9 @@ export function changed() {
   scheduled = true;
   requestAnimationFrame(() => {
     scheduled = false;
+    const more = hasMore();
     if (following) toEnd();
-    else if (scroller.scrollHeight > tallest) pill.hidden = distance() <= PILL_BEYOND;
-    tallest = scroller.scrollHeight;
+    else if (more) pill.hidden = distance() <= PILL_BEYOND;
   });
 }
 
@@ -50,7 +57,10 @@ export function question() {
 
 export function start() {
   scroller.addEventListener("scroll", scrolled, { passive: true });
-  new ResizeObserver(() => following && toEnd()).observe(scroller);
+  new ResizeObserver(() => {
+    hasMore(); // Lines that are broken anew are no text either.
+    if (following) toEnd();
+  }).observe(scroller);
   // Not every browser makes the page shorter for its keyboard; none says it for a zoom.
   window.visualViewport?.addEventListener("resize", () => {
     const height = visualViewport.scale === 1 ? `${visualViewport.height}px` : "";
@@ -75,7 +85,6 @@ export function start() {
     sought.scrollIntoView({ block: "center" });
     sought.focus({ preventScroll: true });
     sought.classList.add("sought");
-    tallest = scroller.scrollHeight;
     last = scroller.scrollTop;
   }
 }

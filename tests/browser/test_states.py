@@ -86,6 +86,32 @@ async def test_streaming_follows_lets_go_and_comes_back(
     assert await scroller.evaluate(away) < 60
 
 
+async def test_new_text_is_said_of_new_text_only(
+    screen: Screen, signed_in: BrowserContext, model: RunningUpstream
+) -> None:
+    """Not of lines that are broken anew or of a mark that is set.
+
+    Breaks when: ``changed`` in ``scroll.js`` asks how high the feed is, or the observer does not
+    look how high the last message has become.
+    """
+    page = screen.page
+    model.script({"text": "".join(PARAGRAPHS)})
+    await screen.ask("A long one.")
+    await page.locator("#scroller").hover()
+    await page.mouse.wheel(0, -2000)
+    await page.keyboard.press("Control+Shift+E")
+    await expect(page.locator("#drawer-body")).to_contain_text("kept free for the reply")
+    await page.locator("#seen-1 summary").click()
+    await page.locator("#seen-1").get_by_role("button", name="Pin").click()
+    await expect(screen.articles.first.get_by_text("Pinned")).to_be_attached()
+    pill = page.get_by_role("button", name="New text")
+    await expect(pill).to_be_hidden()
+    other = Screen(await signed_in.new_page())
+    await other.page.goto(page.url)
+    await other.ask("From elsewhere.")
+    await expect(pill).to_be_visible()
+
+
 async def test_what_is_selected_in_a_streaming_reply_stays_selected(
     screen: Screen, model: RunningUpstream
 ) -> None:
