@@ -90,6 +90,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._state_no = -1
         self._told: dict[int, tuple[int, int]] = {}
         # Open turns: characters of text and of reasoning that the viewer has.
+        self._newest = 0
+        # The seq of the message that it was told of last.
         self._running = False
         self._open = False
         self._figures = -1
@@ -224,9 +226,13 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Follow what the event tells of turns and compressions."""
         self._seen = max(self._seen, published.event_no)
         match published.type:
+            case "message-added":
+                self._newest = published.json["message"]["seq"]
             case "turn-started":
                 self._open = True
-                self._told[published.json["turn"]] = (0, 0)
+                # Of one number too: where the empty reply was lost there is nothing to add to.
+                if published.json["reply_seq"] == self._newest:
+                    self._told[published.json["turn"]] = (0, 0)
             case "turn-finished":
                 self._open = False
                 self._told.pop(published.json["turn"], None)

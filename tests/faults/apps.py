@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Awaitable, Callable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 from channels_redis.pubsub import RedisPubSubLoopLayer
 from django.apps import AppConfig
@@ -14,13 +16,14 @@ LEASE = timedelta(seconds=float(os.environ.get("TESTS_LEASE", "3")))
 RENEWAL = 0.5
 SWEEP = 0.5
 PING_INTERVAL = 1
-PING_TIMEOUT = 2
+PING_TIMEOUT = int(os.environ.get("TESTS_PING_TIMEOUT", "2"))
 
 
 class Hastened(AppConfig):
     """``TESTS_BUS=lost`` makes the bus deliver nothing at all, within the process neither.
 
-    ``TESTS_BUS=some`` has Redis lose every other message that this process publishes.
+    ``TESTS_BUS=some`` has Redis lose every other event of each kind that this process publishes,
+    ``TESTS_BUS=context`` all of that kind.
     """
 
     name = "tests.faults"
@@ -37,18 +40,25 @@ class Hastened(AppConfig):
         # What one conversation teaches of a model changes the figures of all others, which are told
         # at their next look: each comparison of a screen would wait for it.
         catalogue.Catalogue.calibrate = _do_nothing  # type: ignore[method-assign]
-        if os.environ.get("TESTS_BUS") == "lost":
+        lost = os.environ.get("TESTS_BUS", "")
+        if lost == "lost":
             bus.Bus.publish = bus.Bus.nudge = _do_nothing  # type: ignore[method-assign]
-        if os.environ.get("TESTS_BUS") == "some":
-            RedisPubSubLoopLayer.group_send = _every_other(RedisPubSubLoopLayer.group_send)
+        elif lost:
+            RedisPubSubLoopLayer.group_send = _losing(lost, RedisPubSubLoopLayer.group_send)
 
 
-def _every_other(send: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    turns = itertools.cycle([True, False])
+Send = Callable[..., Awaitable[None]]
 
-    async def sometimes(*args: object) -> None:
-        if next(turns):
-            await send(*args)
+
+def _losing(lost: str, send: Send) -> Send:
+    turns: defaultdict[str, Iterator[bool]] = defaultdict(
+        lambda: itertools.cycle([True, lost != "some"])
+    )
+
+    async def sometimes(layer: object, group: str, message: dict[str, Any]) -> None:
+        kind = (message.get("event") or {}).get("type", "")
+        if kind != lost and next(turns[kind]):
+            await send(layer, group, message)
 
     return sometimes
 
