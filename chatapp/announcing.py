@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatapp import events, underway
 from chatapp.bus import Bus
+from chatapp.conversations import progress
 from chatapp.conversations.progress import Ended
 from chatapp.conversations.sending import Accepted
 from chatapp.machinery import Machinery
@@ -54,11 +55,16 @@ class Announcer:
         )
 
     async def waits(self, stream: LiveStream, error: UserFacingError, seconds: float) -> None:
-        """The model server is busy; it is asked again in so many seconds."""
+        """The model server is busy; it is asked again in so many seconds.
+
+        It is stored with the turn too, for who comes meanwhile.
+        """
         job = stream.job
         told = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
+        told["fields"] = {**told["fields"], "since": timezone.now().isoformat()}
         about = common(job.conversation_id, stream.event_no)
         await self._bus.publish(events.Error(error=told, turn=job.turn, seq=job.reply_seq, **about))
+        await progress.awaits(job.turn, told)
 
     async def ended(self, ended: Ended) -> None:
         """A turn got its terminal status."""

@@ -208,7 +208,8 @@ class Error(Event):
     """Something failed that ends no turn.
 
     With ``turn`` and ``seq`` it is why the turn's reply is late: the model server refused for now
-    and is asked again by itself in ``retry_after`` seconds. It is not stored, and passes.
+    and is asked again by itself ``retry_after`` seconds after ``fields["since"]``. Until the first
+    piece comes, the open turn holds it as its error, for who comes meanwhile.
     """
 
     type = "error"

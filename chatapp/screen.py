@@ -77,6 +77,7 @@ class TurnView(View):
     first_token_at: datetime | None = None
     finished_at: datetime | None = None
     error: dict[str, Any] | None = None
+    #: Why it ended so; while it is open, why its reply is late.
     finish_reason: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
     #: prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when unknown.

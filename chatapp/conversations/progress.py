@@ -88,10 +88,17 @@ def stops_requested(turn_ids: Sequence[int]) -> list[int]:
     )
 
 
+def waits(turn_id: int, error: dict[str, Any]) -> None:
+    """Why nothing comes yet; the first piece, or the turn's end, says otherwise."""
+    Turn.objects.filter(pk=turn_id, finished_at=None).update(error=error)
+
+
 def first_token(turn_id: int) -> None:
     """The first piece of the reply came."""
     Turn.objects.filter(pk=turn_id, finished_at=None).update(
-        status=TurnStatus.STREAMING, first_token_at=Coalesce(F("first_token_at"), Now())
+        status=TurnStatus.STREAMING,
+        first_token_at=Coalesce(F("first_token_at"), Now()),
+        error=None,
     )
 
 
@@ -213,6 +220,7 @@ acheckpoint = across(checkpoint, background=True)
 arenew = across(renew, background=True)
 astops_requested = across(stops_requested, background=True)
 asweep = across(sweep, background=True)
+awaits = across(waits, background=True)
 afirst_token = across(first_token, background=True)
 aset_truncated = across(set_truncated)
 afinish = across(finish)

@@ -69,6 +69,8 @@ class Article:
     open: SafeString
     thoughts: str
     beneath: bool
+    late: dict[str, object] | None
+    #: Why its reply is late, an error.
     outcome: Outcome | None
     keep_outcome: bool
     #: The fragment does not know how the turn ended: what the screen shows of it stays.
@@ -88,9 +90,9 @@ def article_of(
     """
     text, thoughts = message.text, message.reasoning
     busy = message.role == "assistant" and message.status == "streaming"
-    closed, open_html = "", ""
+    closed, open_html, late = "", "", None
     if turn is not None and turn.open and turn.seq == message.seq:
-        busy = True
+        busy, late = True, turn.error
         # The turn's text is newer than the stored checkpoint.
         text, thoughts = turn.text or text, turn.reasoning or thoughts
     if message.role == "assistant":
@@ -108,6 +110,7 @@ def article_of(
         open=mark_safe(open_html),
         thoughts=thoughts,
         beneath=message.seq <= boundary,
+        late=late,
         outcome=outcome_of(turn),
         keep_outcome=keep_outcome,
     )

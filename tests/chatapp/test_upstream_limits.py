@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -13,7 +14,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from chatapp.llm.limits import Limits
-from tests.chatapp.stage import Stage, staged
+from chatapp.rendering.articles import article_of, render_article
+from tests.chatapp.stage import Stage, staged, turn_of, until
 from tests.fake_scripts import (
     Chunk,
     Delay,
@@ -24,6 +26,7 @@ from tests.fake_scripts import (
     Step,
     Text,
     Tool,
+    Wait,
     calling,
     failing,
     saying,
@@ -50,11 +53,15 @@ def limit(stage: Stage, limits: Limits) -> None:
 
 
 async def test_l08_a_wait_within_the_budget_is_waited_for(stage: Stage) -> None:
-    """And its viewers are told meanwhile, with the seconds that are left.
+    """And its viewers are told meanwhile, with the seconds that are left; so is who comes then.
 
-    Breaks when: a busy server is not asked again, or nobody is told why nothing comes.
+    Breaks when: a busy server is not asked again, nobody is told why nothing comes, or only who was
+    there is told, or the turn keeps its reason when the first piece has come.
     """
-    stage.upstream.enqueue(failing(429, headers={"Retry-After": "1"}), saying("Here"))
+    gate = asyncio.Event()
+    here = Script(steps=(Text("He"), Wait(gate), *saying("re").steps))
+    stage.upstream.enqueue(failing(429, headers={"Retry-After": "1"}), here)
+    limit(stage, replace(SHORT, between_tokens=30.0, total=30.0))
     begun = time.monotonic()
     accepted = await stage.send()
     told = await stage.told("error", turn=accepted.turn)
@@ -64,6 +71,15 @@ async def test_l08_a_wait_within_the_budget_is_waited_for(stage: Stage) -> None:
     (html,) = [one.html for one in stage.seen if one.type == "error"]
     assert f'id="m-{accepted.reply_seq}-late"' in html
     assert 'data-retry-after="1.0"' in html
+    await until(lambda: turn_of(accepted).error is not None)
+    fresh = await stage.machinery.apage(stage.owner.pk, stage.code)
+    assert fresh.turn is not None
+    assert fresh.turn.error == told["error"]
+    (late,) = re.findall(r'data-retry-after="1.0" data-from="[^"]+" data-asked', html)
+    assert late in render_article(article_of(fresh.messages[-1], turn=fresh.turn))
+    await stage.told("delta", turn=accepted.turn)
+    assert await until(lambda: turn_of(accepted).error is None) < 10
+    gate.set()
     turn = await stage.ended(accepted)
     assert turn.status == "complete"
     assert 0.9 < time.monotonic() - begun < 10
