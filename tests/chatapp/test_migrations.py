@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection
+
+from chatapp import migrations
+from chatapp.models import Summary
+from tests.chatapp.talking import exchange, new, row_of
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+NAMES = sorted(path.stem[:4] for path in Path(migrations.__path__[0]).glob("0*.py"))
+Rows = dict[str, tuple[int, str]]
+
+
+def columns() -> dict[str, list[str]]:
+    """The columns of each of our models' tables, as they are now."""
+    ours = {model._meta.db_table for model in apps.get_app_config("chatapp").get_models()}
+    with connection.cursor() as cursor:
+        known = connection.introspection
+        return {
+            table: [one.name for one in known.get_table_description(cursor, table)]
+            for table in ours & set(known.table_names(cursor))
+        }
+
+
+def contents(of: dict[str, list[str]]) -> Rows:
+    """How many rows each table has, and a hash of all of them in these columns."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table, names in of.items():
+            quoted = ", ".join(connection.ops.quote_name(name) for name in names)
+            cursor.execute(f"SELECT {quoted} FROM {table} ORDER BY id")
+            rows = cursor.fetchall()
+            found[table] = (len(rows), hashlib.sha256(repr(rows).encode()).hexdigest())
+    return found
+
+
+@pytest.mark.parametrize("earlier", NAMES[:-1])
+def test_b05_i32_rows_of_an_earlier_release_are_as_they_were(alice: User, earlier: str) -> None:
+    """Brought up to date, every row of before is there, unchanged to the last character.
+
+    Breaks when: a migration fills a column that was there, or leaves rows out.
+    """
+    code = new(alice)
+    for text in ("Hello", "naïve 日本 \u202e\U0001f600", "a 'quoted' \\ line\n" * 50):
+        exchange(alice, code, text, text[::-1])
+    Summary.objects.create(
+        conversation=row_of(code),
+        version=1,
+        status="active",
+        trigger="manual",
+        text="## Rules",
+        parent=0,
+    )
+    call_command("migrate", "chatapp", earlier, verbosity=0)
+    try:
+        there = columns()
+        before = contents(there)
+    finally:
+        call_command("migrate", verbosity=0)
+    assert before["chatapp_message"][0] == 6
+    assert contents(there) == before
