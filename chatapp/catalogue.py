@@ -99,6 +99,7 @@ class Catalogue:
         self._known_until = 0.0
         self._failure: LLMError | None = None
         self._asking = asyncio.Lock()
+        self._resolving = asyncio.Lock()
         self._profiles: dict[str, Profile] = {}
         self._read_until: dict[str, float] = {}
         self._resolved: set[str] = set()
@@ -144,13 +145,16 @@ class Catalogue:
         except LLMError:
             logger.info("The model server did not list its models; going on with what is known.")
         info = next((one for one in self._listed if one.name == name), None)
-        stored = await aprofile(name)
-        if stored is None or (info is not None and name not in self._resolved):
-            self._resolved.add(name)
-            prices = await asyncio.to_thread(self._prices, name) if self._prices else None
-            figures = resolve_profile(name, info, prices=prices)
-            await asave({name: _fields(figures)})
+        # Who asks while another one looks the model up waits for that: until then the row holds
+        # the defaults, and a request made for these may be too long.
+        async with self._resolving:
             stored = await aprofile(name)
+            if stored is None or (info is not None and name not in self._resolved):
+                prices = await asyncio.to_thread(self._prices, name) if self._prices else None
+                figures = resolve_profile(name, info, prices=prices)
+                await asave({name: _fields(figures)})
+                self._resolved.add(name)
+                stored = await aprofile(name)
         assert stored is not None
         profile = _profile(stored, self._window)
         self._know(profile)

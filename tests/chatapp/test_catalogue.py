@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -54,6 +55,25 @@ async def test_it_works(upstream: FakeUpstream, client: OpenAIClient) -> None:
     assert await catalogue.names() == ["first", "second"]
     assert catalogue.known_profile("first") == profile
     assert len(upstream.requests) == 1
+
+
+async def test_i16_who_asks_first_of_all_is_told_the_servers_window(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """I16: also who asks while the server's figures are being stored.
+
+    Breaks when: a model counts as looked up before its figures are stored.
+    """
+    listing(upstream, "first")
+    looked_up = []
+
+    def prices(name: str) -> None:
+        looked_up.append(name)
+
+    catalogue = Catalogue(client, prices=prices)
+    profiles = await asyncio.gather(*(catalogue.profile("first") for _ in range(5)))
+    assert {one.window for one in profiles} == {4096}
+    assert looked_up == ["first"]
 
 
 async def test_the_setting_names_the_default(upstream: FakeUpstream, client: OpenAIClient) -> None:
