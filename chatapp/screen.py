@@ -126,6 +126,16 @@ class CompressionView(View):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Carried:
+    """The part of a summary that came from the conversation that this one continues."""
+
+    code: str = ""
+    #: Of that conversation; empty when it was deleted, or there is none.
+    lines: frozenset[str] = frozenset()
+    #: As they stood in the summary then; their sources are that conversation's messages.
+
+
+@dataclass(frozen=True, kw_only=True)
 class ContextView(View):
     """Usage of the next request by part, calibrated tokens."""
 

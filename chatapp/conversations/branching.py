@@ -83,6 +83,8 @@ def branch(user_id: int, code: str, seq: int) -> str:
         raise NotFound
     target = _like(row, title=row.title)
     target.branched_from = row
+    # Its summary may cite messages of the conversation that this one continues.
+    target.continued_from_id = row.continued_from_id
     target.next_seq = source[-1].seq + 1
     target.save()
     _copy(source, target, renumber=False)

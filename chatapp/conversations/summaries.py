@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chatapp.conversations.access import owned
+from chatapp.models import Conversation
+from chatapp.screen import Carried
 from compression import store
 from compression.database import across
 
@@ -43,4 +45,23 @@ def versions_of(conversation_id: int) -> list[dict[str, Any]]:
     ]
 
 
+def carried(user_id: int, code: str) -> Carried:
+    """What the summary brought along from the conversation that this one continues."""
+    row = owned(user_id, code)
+    if row.continued_from_id is None:
+        return Carried()
+    first = next((one for one in store.versions(row.pk) if one.version == 1), None)
+    # The boundary of a summary that was brought along is 0: it stands for no message here.
+    if first is None or first.through_seq or first.restored_from is not None:
+        return Carried()
+    earlier = Conversation.objects.filter(
+        pk=row.continued_from_id, owner_id=user_id, deleted_at__isnull=True
+    )
+    return Carried(
+        code=str(earlier.values_list("code", flat=True).first() or ""),
+        lines=frozenset(first.text.split("\n")),
+    )
+
+
 aversions = across(versions)
+acarried = across(carried)

@@ -1,11 +1,19 @@
-"""A summary's source numbers, ``[12, 15–18]``, as links to the messages."""
+"""A summary's source numbers, ``[12, 15–18]``, as links to the messages.
+
+Those of a conversation that this one continues are marked, ``[earlier 12]``: they lead there.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from html import escape
 from html.parser import HTMLParser
 
-_SOURCES = re.compile(r"\[(\d{1,9}(?:[–-]\d{1,9})?(?:,\s?\d{1,9}(?:[–-]\d{1,9})?)*)\]")
+_SOURCES = re.compile(
+    r"\[((?:earlier )?)(\d{1,9}(?:[–-]\d{1,9})?(?:,\s?\d{1,9}(?:[–-]\d{1,9})?)*)\]"
+)
+_LAST = re.compile(r" \[(?=[\d, –-]+\]$)")
 _SOURCE = re.compile(r"(\d{1,9})((?:[–-]\d{1,9})?)")
 # What stands in these is not the program's own citation.
 _LITERAL = frozenset({"a", "code", "pre"})
@@ -14,10 +22,11 @@ _LITERAL = frozenset({"a", "code", "pre"})
 class _Linker(HTMLParser):
     """Copies HTML as it is and links source numbers in its text, never within a tag."""
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: str) -> None:
         super().__init__(convert_charrefs=False)
         self.parts: list[str] = []
         self._literal = 0
+        self._earlier = earlier
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.parts.append(self.get_starttag_text() or "")
@@ -31,7 +40,7 @@ class _Linker(HTMLParser):
         self._literal -= tag in _LITERAL
 
     def handle_data(self, data: str) -> None:
-        self.parts.append(data if self._literal else _SOURCES.sub(_linked, data))
+        self.parts.append(data if self._literal else _SOURCES.sub(self._linked, data))
 
     def handle_entityref(self, name: str) -> None:
         self.parts.append(f"&{name};")
@@ -39,14 +48,27 @@ class _Linker(HTMLParser):
     def handle_charref(self, name: str) -> None:
         self.parts.append(f"&#{name};")
 
+    def _linked(self, match: re.Match[str]) -> str:
+        mark, numbers = match.groups()
+        if mark and not self._earlier:
+            return match[0]
+        address = rf"{escape(self._earlier)}?around=\1#m-\1" if mark else r"#m-\1"
+        return f"[{mark}" + _SOURCE.sub(rf'<a href="{address}">\1\2</a>', numbers) + "]"
 
-def _linked(match: re.Match[str]) -> str:
-    return "[" + _SOURCE.sub(r'<a href="#m-\1">\1\2</a>', match.group(1)) + "]"
+
+def mark_earlier(text: str, lines: Collection[str]) -> str:
+    """The summary's Markdown with the sources of these lines marked as another conversation's."""
+    return "\n".join(
+        _LAST.sub(" [earlier ", line) if line in lines else line for line in text.split("\n")
+    )
 
 
-def link_sources(html: str) -> str:
-    """``html`` (safe, well-formed: from ``markdown.render``) with its source numbers linked."""
-    linker = _Linker()
+def link_sources(html: str, *, earlier: str = "") -> str:
+    """``html`` (safe, well-formed: from ``markdown.render``) with its source numbers linked.
+
+    ``earlier``: the path of the conversation that this one continues; empty when it is gone.
+    """
+    linker = _Linker(earlier)
     linker.feed(html)
     linker.close()
     return "".join(linker.parts)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.rendering import articles, figures, markdown, sources
-from chatapp.screen import ContextView, PageView
+from chatapp.screen import Carried, ContextView, PageView
 from chatapp.text import visible
 
 register = template.Library()
@@ -48,10 +49,12 @@ def reply_cost(usage: dict[str, Any]) -> figures.ReplyCost | None:
     return figures.reply_cost(usage)
 
 
-@register.filter
-def summary_html(text: str) -> SafeString:
+@register.simple_tag
+def summary_html(text: str, carried: Carried) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
-    return mark_safe(sources.link_sources(markdown.render(text or "")))
+    earlier = reverse("conversation", args=[carried.code]) if carried.code else ""
+    html = markdown.render(sources.mark_earlier(text or "", carried.lines))
+    return mark_safe(sources.link_sources(html, earlier=earlier))
 
 
 @register.simple_tag

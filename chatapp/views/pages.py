@@ -14,7 +14,7 @@ from django.shortcuts import render
 from chatapp import seeing, wiring
 from chatapp.conversations import access, people
 from chatapp.conversations.reading import aturn
-from chatapp.conversations.summaries import aversions
+from chatapp.conversations.summaries import acarried, aversions
 from chatapp.forms import number
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
 
@@ -143,7 +143,9 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
         compression = page.compression.as_json()
         return JsonResponse({"compression": compression, "versions": versions})
     template = "partials/summary.html" if wants_fragment(request) else "summaries.html"
-    return await rendered(request, template, {"page": page, "versions": versions})
+    carried = await acarried(person, code)
+    values = {"page": page, "versions": versions, "carried": carried}
+    return await rendered(request, template, values)
 
 
 @signed_in("GET")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatapp.rendering import markdown
-from chatapp.rendering.sources import link_sources
+from chatapp.rendering.sources import link_sources, mark_earlier
 from tests.chatapp.rendering.samples import Elements
 
 
@@ -41,3 +41,14 @@ def test_i22_a_number_in_an_attribute_is_not_a_source() -> None:
     assert 'href="#m-1"' not in html
     assert 'href="#m-2"' in html
     assert "img" not in [tag for tag, _ in Elements(html).all]
+
+
+def test_lines_of_an_earlier_conversation_lead_there() -> None:
+    text = "- Soup. [12, 15–18]\n- Bread. [12]\n- Salt [7] and more."
+    marked = mark_earlier(text, {"- Soup. [12, 15–18]", "- Salt [7] and more."})
+    assert marked == "- Soup. [earlier 12, 15–18]\n- Bread. [12]\n- Salt [7] and more."
+    assert link_sources("<p>[earlier 12, 15–18]</p>", earlier='/c/"x/') == (
+        '<p>[earlier <a href="/c/&quot;x/?around=12#m-12">12</a>, '
+        '<a href="/c/&quot;x/?around=15#m-15">15–18</a>]</p>'
+    )
+    assert link_sources("<p>[earlier 12] [3]</p>") == ('<p>[earlier 12] [<a href="#m-3">3</a>]</p>')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -322,3 +323,30 @@ async def test_what_failing_would_leave_out_and_what_a_reply_saw(
     assert "What this reply saw" in saw.content.decode()
     told = await client.get(f"/c/{long}/turns/{reply['turn']}/", headers=JSON)
     assert told.json()["manifest"]["tokens"]["total"]
+
+
+async def test_a_continued_summary_cites_the_earlier_conversation(
+    client: AsyncClient, compressed: str
+) -> None:
+    """The last turns come along, and the sources lead to where the messages are.
+
+    Breaks when: ``mark_earlier`` is left out, so that they lead to other messages of this one.
+    """
+    made = (await client.post(f"/c/{compressed}/continue-in-new/", headers=JSON)).json()["code"]
+    page = (await client.get(f"/c/{made}/", headers=JSON)).json()
+    before = (await client.get(f"/c/{compressed}/", headers=JSON)).json()
+    assert (page["compression"]["version"], page["compression"]["boundary"]) == (1, 0)
+    assert page["compression"]["summary"] == before["compression"]["summary"]
+    texts = [one["text"] for one in page["messages"]]
+    assert [one["seq"] for one in page["messages"]] == [1, 2, 3, 4]
+    assert texts == [one["text"] for one in before["messages"][-4:]]
+    branch = (await client.post(f"/c/{made}/branch/", {"seq": 2}, headers=JSON)).json()["code"]
+    link = re.compile(rf'\[earlier (?:<a href="/c/{compressed}/\?around=(\d+)#m-\1">)')
+    for code, expected in ((compressed, False), (made, True), (branch, True)):
+        html = (await client.get(f"/c/{code}/summaries/", headers=HTMX)).content.decode()
+        assert bool(link.search(html)) == expected
+        assert ('href="#m-' in html) != expected
+    await client.post(f"/c/{compressed}/delete/", headers=JSON)
+    html = (await client.get(f"/c/{made}/summaries/", headers=HTMX)).content.decode()
+    assert "[earlier 1" in html
+    assert 'href="#m-' not in html
