@@ -29,6 +29,7 @@ from compression import store
 from compression.engine import Engine
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
+from compression.services import undo
 from compression.store import FitDraft
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
@@ -355,6 +356,26 @@ async def test_i11_a_ready_draft_that_cannot_be_applied_does_not_close_the_break
         await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
     assert await store.aready(pk) is not None
     assert len(failing.calls) == 3
+
+
+async def test_after_an_undo_nothing_is_compressed_below_0_95(alice: User) -> None:
+    """Breaks when: the policy is not told that the last change was an Undo."""
+    code = await filled(alice, 11)
+    pk, summarizer = await pk_of(code), CountingSummarizer()
+    means = means_with(summarizer)
+    assert (await prepare(pk, means)).request.manifest["summary_version"] == 1
+    await undo(pk, transcript=StoredTranscript())
+
+    prepared = await prepare(pk, means)
+    assert 0.80 <= prepared.request.usage.share < 0.95
+    assert prepared.decision.action == "continue"
+    await prepare_in_background(pk, means)
+    assert len(summarizer.calls) == 1
+
+    await stored(lambda: fill(code, 2))
+    await stored(lambda: ask(code))
+    assert (await prepare(pk, means)).request.manifest["summary_version"] == 3
+    assert len(summarizer.calls) == 2
 
 
 @pytest.mark.parametrize(
