@@ -18,7 +18,8 @@ from tests.upstreams import RunningUpstream
 pytestmark = pytest.mark.browser
 
 # What can be pressed and is lower than 44 pixels.
-SMALL = """[...document.querySelectorAll("button, select, summary, textarea")]
+SMALL = """[...document.querySelectorAll(`button, select, summary, textarea,
+        input:not([type=hidden]), nav a, .buttons a, .elsewhere a`)]
     .filter((one) => one.checkVisibility())
     .filter((one) => one.getBoundingClientRect().height < 44)
     .map((one) => one.outerHTML)"""
@@ -340,5 +341,13 @@ async def test_on_a_narrow_screen_the_navigation_is_a_dialog(
     assert sheet is not None
     assert (sheet["x"], sheet["width"], sheet["y"] + sheet["height"]) == (0, 390, 800)
     assert await screen.page.evaluate(SMALL) == []
-    assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
+    for opened in ("Conversations", "Conversation settings"):
+        await screen.button(opened).click()
+        await expect(screen.page.get_by_role("dialog", name=opened)).to_be_visible()
+        assert await screen.page.evaluate(SMALL) == []
+        await screen.page.keyboard.press("Escape")
+    for path in ("", "settings/", "search/?q=list", "?archived"):
+        await screen.page.goto(f"/{path}")
+        assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert await screen.page.evaluate(SMALL) == []
     await context.close()
