@@ -174,6 +174,19 @@ async def test_a_branch_ends_at_its_message(screen: Screen) -> None:
     await expect(screen.articles.first).to_contain_text("Hello.")
 
 
+async def test_a_branch_that_ends_with_a_question_can_be_answered(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.ask("And again.")
+    await expect(screen.button("Answer")).to_have_count(0)
+    before = screen.page.url
+    await act(screen, 2, "Branch from here")
+    await expect(screen.page).not_to_have_url(before)
+    await expect(screen.articles).to_have_count(3)
+    await screen.button("Answer").click()
+    await expect(screen.articles.last).to_contain_text("You said: And again.")
+    await expect(screen.button("Answer")).to_have_count(0)
+
+
 async def test_compressing_up_to_a_message_ends_there(screen: Screen) -> None:
     await fill(screen, 4)
     await act(screen, 3, "Compress up to here")
