@@ -50,6 +50,23 @@ async def test_waiting_says_for_whom_and_can_be_stopped(
     await expect(screen.articles.last).to_contain_text("Stopped")
 
 
+async def test_waiting_for_a_busy_server_is_told_after_a_reload_too(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: the page is made without the reason for which the reply is late."""
+    await screen.ask("Hello.")
+    model.script({"status": 429, "headers": {"Retry-After": "15"}}, {"text": "Here I am."})
+    await screen.send("Are you there?")
+    busy = re.compile(
+        r"Waiting for fake-model · \d+ s · the model server is busy, asked again in \d+"
+    )
+    await expect(screen.articles.last).to_contain_text(busy)
+    await screen.page.reload()
+    await expect(screen.articles.last).to_contain_text(busy)
+    await expect(screen.articles.last).to_contain_text("Here I am.", timeout=30_000)
+    await expect(screen.page.get_by_text("asked again")).to_be_hidden()
+
+
 @pytest.mark.parametrize("kind", ["text", "reasoning"])
 async def test_waiting_ends_when_something_comes(
     screen: Screen, model: RunningUpstream, kind: str
