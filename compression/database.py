@@ -86,19 +86,32 @@ def snapshot() -> Iterator[None]:
     """A transaction that only reads, so that all of it sees one state of the database.
 
     SQLite has one writer, and a transaction of ours takes its place from the start. This one does
-    not: it waits for no writer, and none waits for it. To write in it may fail at once.
+    not: it waits for no writer, and none waits for it. On PostgreSQL each statement would see what
+    was committed before it, a reply that has ended without the message that it ended with: this
+    one sees what its first statement saw. To write in it fails. Within another transaction it is
+    no more than that one.
     """
     connection = transaction.get_connection()
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        with transaction.atomic():
-            yield
+    if connection.in_atomic_block:
+        yield
+        return
+    with _begun_deferred(connection), transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
+
+
+@contextmanager
+def _begun_deferred(connection: Any) -> Iterator[None]:
+    if connection.vendor != "sqlite":
+        yield
         return
     # What it was told to begin with is known once it is open.
     connection.ensure_connection()
     mode, connection.transaction_mode = connection.transaction_mode, "DEFERRED"
     try:
-        with transaction.atomic():
-            yield
+        yield
     finally:
         connection.transaction_mode = mode
 

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import DatabaseError, connection, transaction
+
+from compression.database import snapshot
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+def elsewhere(work: Callable[[], object]) -> None:
+    """Do it over another connection, to its commit."""
+
+    def run() -> None:
+        work()
+        connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+def test_a_snapshot_sees_one_state_and_delays_nobody() -> None:
+    """Breaks when: PostgreSQL reads what was committed meanwhile, or SQLite locks writers out."""
+    with snapshot():
+        assert User.objects.count() == 0
+        elsewhere(lambda: User.objects.create(username="late"))
+        assert User.objects.count() == 0
+    assert User.objects.count() == 1
+
+
+def test_what_follows_a_snapshot_writes_as_before() -> None:
+    """Breaks when: the way in which a transaction begins is not put back."""
+    with snapshot():
+        User.objects.count()
+    with transaction.atomic():
+        before = User.objects.count()
+        writing = threading.Thread(
+            target=elsewhere, args=(lambda: User.objects.create(username="other"),)
+        )
+        writing.start()
+        # Where there is one writer, the other one waits instead of spoiling this one's write.
+        User.objects.create(username="this")
+        assert before == 0
+    writing.join()
+    assert User.objects.count() == 2
+
+
+def test_nothing_is_written_in_a_snapshot_on_postgresql() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite lets whoever begins to read write later, as long as nobody else did.")
+    with pytest.raises(DatabaseError), snapshot():
+        User.objects.create(username="nobody")
+    with transaction.atomic(), snapshot():
+        User.objects.create(username="somebody")
+    assert User.objects.count() == 1
