@@ -385,7 +385,7 @@ async def test_i4_a_bus_that_loses_one_of_two_events_of_a_number(
 async def test_d04_d05_a_process_that_hangs_while_a_burst_passes(
     wide_world: World, upstream: FakeUpstream, person: JsonClient
 ) -> None:
-    """Stopped while 300 events pass, of which the bus drops the later ones: it lets go of who does
+    """Stopped while 160 events pass, of which the bus drops the later ones: it lets go of who does
     not fetch what it has.
 
     Breaks when: a viewer takes the events that it gets for all that there were.
@@ -396,17 +396,17 @@ async def test_d04_d05_a_process_that_hangs_while_a_burst_passes(
     assert await send(person, "Hello", first)
     await ended(person)
     # A process that hangs gets no pong in time; here nobody is to come back by that.
-    server = await asyncio.to_thread(lambda: wide_world.start(TESTS_PING_TIMEOUT="60"))
+    server = await asyncio.to_thread(lambda: wide_world.start(TESTS_PING_TIMEOUT="100"))
     there = wide_world.at(server.base_url, server, person.code)
     follower = Follower(there)
     async with follower.following():
         await follower.until(lambda mirror: mirror.states)
         server.process.send_signal(signal.SIGSTOP)
         try:
-            for number in range(81):
-                for action in ("pin", "unpin") if number < 80 else ("pin",):
+            for number in range(41):
+                for action in ("pin", "unpin") if number < 40 else ("pin",):
                     assert (await person.post(f"messages/1/{action}/"))[0] < 400
-                if number == 40:
+                if number == 20:
                     await asyncio.to_thread(subprocess.run, dropping, check=True)
                     assert not await asyncio.to_thread(joined, wide_world, person)
             assert await send(person, "Again", again)
