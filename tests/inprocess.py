@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -68,4 +69,5 @@ async def settle(turn: int | None = None) -> None:
         if stream.task is not None and turn in {None, stream.job.turn}:
             await stream.task
     while runner._jobs:
-        await next(iter(runner._jobs))
+        # A job that has just ended is in there until the loop's next round, which this waits for.
+        await asyncio.gather(*runner._jobs)
