@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from chatapp import activity, context
@@ -180,13 +180,16 @@ class Machinery:
         """``event_no``, compression and context of a conversation. Raises NotFound."""
         return await _aoverview(conversation_id, self.context_view)
 
-    async def acontext(self, conversation_id: int) -> ContextView:
-        """What the next request of a conversation will use. Raises NotFound."""
-        return await _acontext_of(conversation_id, self.context_view)
+    async def acontext(self, conversation_id: int, *, model: str = "") -> ContextView:
+        """What the next request of a conversation will use, or would with another ``model``.
 
-    def context_view(self, row: Conversation, tail_tokens: int) -> ContextView:
+        Raises NotFound.
+        """
+        return await _acontext_of(conversation_id, partial(self.context_view, model=model))
+
+    def context_view(self, row: Conversation, tail_tokens: int, *, model: str = "") -> ContextView:
         """Usage of the next request of a conversation with so many ruler tokens in its tail."""
-        profile = self.catalogue.known_profile(row.model)
+        profile = self.catalogue.known_profile(model or row.model)
         basis = reading.frame(row)
         factor = profile.calibration
         system = round(self._count(context.instructions(basis)) * factor)

@@ -10,6 +10,8 @@ from typing import Any
 from chatapp import context, wiring
 from chatapp.catalogue import Profile
 from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.errors import InvalidInput
+from chatapp.screen import ContextView
 from chatapp.sizing import profile_of, sizes_of
 from compression.truncation import truncate
 
@@ -20,6 +22,17 @@ async def context_parts(user_id: int, code: str) -> ContextParts:
     profile = await profile_of(frame.model)
     basis = await abasis(frame.conversation_id)
     return await asyncio.to_thread(_context_parts, basis, profile)
+
+
+async def figures_with(user_id: int, code: str, model: str) -> ContextView:
+    """What the next request would use with another model. Raises NotFound, InvalidInput."""
+    frame = await aowned_frame(user_id, code)
+    machinery = wiring.machinery()
+    # A name that nobody offers is not looked up, which would store it.
+    if model not in await machinery.catalogue.names():
+        raise InvalidInput.of("model", "There is no such model here.")
+    await profile_of(model)
+    return await machinery.acontext(frame.conversation_id, model=model)
 
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:

@@ -360,9 +360,9 @@ def whole_reply(request: Json, script: Script) -> Json:
     }
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, models: tuple[Json, ...]) -> None:
     """Serve until the process is ended; the first line of output is the base URL."""
-    async with FakeUpstream(port=port) as upstream:
+    async with FakeUpstream(port=port, models=models) as upstream:
         print(upstream.base_url, flush=True)
         await asyncio.Event().wait()
 
@@ -370,4 +370,8 @@ async def serve(port: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free port")
-    asyncio.run(serve(parser.parse_args().port))
+    parser.add_argument(
+        "--models", type=json.loads, default=DEFAULT_MODELS, help="as it lists them"
+    )
+    options = parser.parse_args()
+    asyncio.run(serve(options.port, tuple(options.models)))

@@ -63,10 +63,15 @@ class RunningUpstream:
 
 
 @contextmanager
-def running_upstream() -> Iterator[RunningUpstream]:
-    """Start it on a free port; it ends with the block."""
+def running_upstream(**windows: int) -> Iterator[RunningUpstream]:
+    """Start it on a free port; it ends with the block.
+
+    ``windows``: the models that it lists and their tokens, instead of the one of its own.
+    """
+    listed = [{"id": name, "object": "model", "max_model_len": windows[name]} for name in windows]
+    models = ["--models", json.dumps(listed)] if listed else []
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.fake_upstream", "--port", "0"],
+        [sys.executable, "-m", "tests.fake_upstream", "--port", "0", *models],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,

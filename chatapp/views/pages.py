@@ -15,7 +15,7 @@ from chatapp import seeing, wiring
 from chatapp.conversations import access, people
 from chatapp.conversations.reading import aturn
 from chatapp.conversations.summaries import acarried, aversions
-from chatapp.forms import number
+from chatapp.forms import model_name, number
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
 
 
@@ -115,9 +115,13 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """What the model will see: parts, tokens, exact messages.
 
-    With ``?left-out`` the messages that would not be sent if no summary could be written.
+    With ``?left-out`` the messages that would not be sent if no summary could be written. With
+    ``?model=`` the figures alone, as JSON, as they would be for another model.
     """
     person = user_id(request)
+    if "model" in request.GET:
+        figures = await seeing.figures_with(person, code, model_name(request.GET))
+        return JsonResponse({"context": figures.as_json()})
     if "left-out" in request.GET:
         messages = await seeing.left_out(person, code)
         if wants_json(request):

@@ -7,6 +7,7 @@ import * as feed from "./feed.js";
 import * as files from "./files.js";
 import * as keys from "./keys.js";
 import * as list from "./list.js";
+import * as models from "./models.js";
 import * as scroll from "./scroll.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
@@ -43,6 +44,7 @@ actions.start();
 drawer.start();
 scroll.start();
 list.start();
+models.start();
 socket.start({ onOpen: composer.resend, onMessage: arrived });
 
 document.body.addEventListener("htmx:afterSwap", () => {

@@ -3,15 +3,16 @@
 import { all, box, code, find, make, showError } from "./page.js";
 import { write } from "./composer.js";
 import { actions, command } from "./message.js";
+import { agreed } from "./models.js";
 
 const list = find("#commands");
 const around = find("#slash");
 let chosen = -1;
 
-function chooseModel(words) {
+async function chooseModel(words) {
   if (!words) return actions.model();
   const names = all("#model option").map((option) => option.textContent);
-  if (names.includes(words)) return command("settings/", { model: words });
+  if (names.includes(words)) return (await agreed(words)) && command("settings/", { model: words });
   return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model").textContent}.`);
 }
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Dialog, Locator, expect
 
 from tests.browser.screen import Screen, sign_in
 from tests.browser.scripts import held_summary
 from tests.browser.test_compression import DETAILS, RULE, fill
 from tests.fake_scripts import is_summary_request
-from tests.servers import start_server
-from tests.upstreams import RunningUpstream
+from tests.servers import RunningServer, start_server
+from tests.upstreams import RunningUpstream, running_upstream
 
 pytestmark = pytest.mark.browser
 
@@ -187,3 +188,54 @@ async def test_a_summary_prepared_in_the_background_is_applied_without_a_lock(
     await seen_by_the_model(screen, asking)
     assert any("Summarising" in frame for frame in frames)
     assert not any("data-locked" in frame for frame in frames)
+
+
+async def test_before_a_smaller_model_is_taken_it_is_said_what_that_means(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """By the picker and by ``/model``; nothing changes until the person agrees.
+
+    Breaks when: a switch is not asked about, or what was refused stays chosen.
+    """
+    with running_upstream(large=16384, small=2048) as model:
+        server = start_server(tmp_path, OPENAI_BASE_URL=model.base_url, CHAT_MODEL="large")
+        try:
+            await switches(server, browser)
+        finally:
+            server.kill()
+
+
+async def switches(server: RunningServer, browser: Browser) -> None:
+    context = await browser.new_context(
+        base_url=server.base_url, storage_state=await sign_in(server, browser)
+    )
+    screen = Screen(await context.new_page())
+    asked: asyncio.Queue[str] = asyncio.Queue()
+    agrees = False
+
+    async def answer(dialog: Dialog) -> None:
+        asked.put_nowait(dialog.message)
+        await (dialog.accept() if agrees else dialog.dismiss())
+
+    screen.page.on("dialog", answer)
+    await screen.page.goto("/?new")
+    await fill(screen, 4)
+    picker = screen.page.get_by_role("combobox", name="Model", exact=True)
+    await picker.select_option("small")
+    said = await asyncio.wait_for(asked.get(), 20)
+    assert re.search(r"With small the next request would take [\d,]+ of [\d,]+ tokens", said)
+    await expect(picker).to_have_value("large")
+    await screen.box.fill("/model small")
+    await screen.box.press("Enter")
+    await asyncio.wait_for(asked.get(), 20)
+    assert (await screen.stored())["context"]["model"] == "large"
+    agrees = True
+    async with screen.page.expect_response("**/settings/"):
+        await picker.select_option("small")
+    assert (await screen.stored())["context"]["model"] == "small"
+    await asyncio.wait_for(asked.get(), 20)
+    async with screen.page.expect_response("**/settings/"):
+        await picker.select_option("large")
+    assert (await screen.stored())["context"]["model"] == "large"
+    assert asked.empty(), "nothing is asked where it fits"
+    await context.close()

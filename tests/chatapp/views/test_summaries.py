@@ -13,11 +13,11 @@ from django.test import AsyncClient
 
 from chatapp import wiring
 from chatapp.conversations import access
-from chatapp.models import Conversation
+from chatapp.models import Conversation, ModelProfile
 from compression import runs
 from compression.types import Trigger
 from tests.fake_scripts import Finish, Script, Wait
-from tests.fake_upstream import FakeUpstream
+from tests.fake_upstream import DEFAULT_MODELS, FakeUpstream
 from tests.inprocess import HTMX, JSON, new_conversation, send, settle
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -350,3 +350,26 @@ async def test_a_continued_summary_cites_the_earlier_conversation(
     html = (await client.get(f"/c/{made}/summaries/", headers=HTMX)).content.decode()
     assert "[earlier 1" in html
     assert 'href="#m-' not in html
+
+
+async def test_what_another_model_would_see_of_it(
+    client: AsyncClient, upstream: FakeUpstream, code: str
+) -> None:
+    """Breaks when: the figures are those of the conversation's own model, or any name is stored."""
+    small = {"id": "small-model", "object": "model", "max_model_len": 1024}
+    upstream.models = (*DEFAULT_MODELS, small)
+    for _ in range(2):
+        await send(client, code, WORDS)
+        await settle()
+    path = f"/c/{code}/context/"
+    now = (await client.get(path, headers=JSON)).json()["context"]
+    then = (await client.get(path, {"model": "small-model"}, headers=JSON)).json()["context"]
+    assert (now["model"], now["window"]) == ("fake-model", 8192)
+    assert (then["model"], then["window"]) == ("small-model", 1024)
+    assert then["usage"] > 1 > now["usage"]
+    assert (await client.get(path, headers=JSON)).json()["context"] == now
+    unknown = await client.get(path, {"model": "no-model"}, headers=JSON)
+    assert unknown.status_code == 422
+    assert not await ModelProfile.objects.filter(name="no-model").aexists()
+    foreign = await client.get(f"/c/{uuid4()}/context/", {"model": "small-model"}, headers=JSON)
+    assert foreign.status_code == 404
