@@ -20,7 +20,6 @@ from tests.upstreams import RunningUpstream, running_upstream
 
 pytestmark = pytest.mark.browser
 
-MOST_TURNS = 12
 # The default of COMPRESSION_SOFT_THRESHOLD.
 SOFT = 0.65
 
@@ -70,15 +69,9 @@ async def test_a_chat_with_the_demo_model_compresses_itself(
         screen = Screen(await context.new_page())
         await screen.page.goto("/?new")
         await expect(screen.page.get_by_text("The built-in demo model answers")).to_be_visible()
-        await screen.ask(f"{RULE} {DETAILS}")
-        for number in range(MOST_TURNS):
-            meter = screen.page.get_by_role("meter", name="Context used")
-            await screen.send(f"Question {number}. {DETAILS}")
-            await expect(screen.articles).to_have_count(2 * number + 4)
-            if await screen.button("Cancel").count():
-                break
-            await expect(screen.button("Stop")).to_be_hidden()
-            await expect(meter).to_have_attribute("aria-valuetext", re.compile("."))
+        await fill(screen, 2)
+        # From far below the soft threshold, so that nothing has been prepared when it is passed.
+        await screen.send(f"How much is all of it? {await past_the_threshold(screen)}")
         await is_locked(screen)
         await is_compressed(screen)
         await originals_are_above(screen)
@@ -94,8 +87,8 @@ async def past_the_threshold(screen: Screen) -> str:
     """A text that carries the conversation from where it is past the threshold at once."""
     told = await screen.stored()
     usage = told["context"]["usage"]
-    a_turn = usage / (len(told["messages"]) / 2)
-    return " ".join([DETAILS] * ceil((0.95 - usage) / a_turn))
+    a_text = told["messages"][2]["token_count"] / told["context"]["budget"]
+    return " ".join([DETAILS] * ceil((0.95 - usage) / a_text))
 
 
 async def until_one_is_prepared(screen: Screen) -> None:
