@@ -127,6 +127,8 @@ CACHES = {
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
+# Times of the admin name their zone; a script tells them in the reader's.
+FORMAT_MODULE_PATH = "chatapp.formats"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"

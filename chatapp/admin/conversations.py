@@ -9,12 +9,20 @@ from django.db.models import BooleanField, Case, Exists, OuterRef, QuerySet, Val
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html
 
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
 from chatapp.conversations.records import record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
 from chatapp.text import visible
-from compression.admin import Fact, ReviewAdmin, RunningFilter, ShownValuesFilter
+from compression.admin import (
+    Fact,
+    ReviewAdmin,
+    RunningFilter,
+    ShownValuesFilter,
+    moment,
+    moments,
+)
 from compression.store.rows import free
 
 # Characters of a message in the list of messages.
@@ -63,7 +71,7 @@ class ConversationAdmin(Shown):
         "running",
         "degraded",
         "deleted",
-        "updated_at",
+        moments("updated_at"),
     )
     list_filter = (
         RunningFilter,
@@ -139,7 +147,9 @@ class ConversationAdmin(Shown):
         versions = [
             Fact(
                 label="Summary",
-                value=f"{row} · {row.status} · {row.trigger} · {row.created_at:%Y-%m-%d %H:%M}",
+                value=format_html(
+                    "{} · {} · {} · {}", row, row.status, row.trigger, moment(row.created_at)
+                ),
                 url=summary_page(request, row.pk),
             )
             for row in rows[:VERSIONS]
@@ -156,9 +166,9 @@ class ConversationAdmin(Shown):
             Fact(label="Summarised through message", value=obj.compressed_through or "none"),
             Fact(label="Left out through message", value=obj.truncated_through or "none"),
             Fact(label="Compressing now", value="yes" if obj.is_running else "no"),
-            Fact(label="Created", value=obj.created_at),
-            Fact(label="Changed", value=obj.updated_at),
-            Fact(label="Deleted", value=obj.deleted_at or "no"),
+            Fact(label="Created", value=moment(obj.created_at)),
+            Fact(label="Changed", value=moment(obj.updated_at)),
+            Fact(label="Deleted", value=moment(obj.deleted_at, "no")),
         ]
         if may_read_messages(request):
             facts.append(
@@ -171,7 +181,15 @@ class ConversationAdmin(Shown):
 class MessageAdmin(Shown):
     """What was said, one conversation at a time."""
 
-    list_display = ("seq", "role", "excerpt", "status", "token_count", "superseded", "created_at")
+    list_display = (
+        "seq",
+        "role",
+        "excerpt",
+        "status",
+        "token_count",
+        "superseded",
+        moments("created_at"),
+    )
     list_filter = ("role", "status")
     search_fields = ("text",)
     ordering = ("seq",)
@@ -256,8 +274,8 @@ class MessageAdmin(Shown):
                 Fact(label="Tool", value=visible(obj.tool_name) or "none"),
                 Fact(label="Status", value=obj.status),
                 Fact(label="Tokens", value=f"{obj.token_count:,}"),
-                Fact(label="Created", value=obj.created_at),
-                Fact(label="Superseded", value=obj.superseded_at or "no"),
+                Fact(label="Created", value=moment(obj.created_at)),
+                Fact(label="Superseded", value=moment(obj.superseded_at, "no")),
             ],
             "texts": [(label, visible(text)) for label, text in texts.items() if text],
         }
@@ -267,7 +285,7 @@ class MessageAdmin(Shown):
 class AccessRecordAdmin(Shown):
     """Who looked at another person's conversation; nobody changes it."""
 
-    list_display = ("at", "viewer_name", "owner_name", "name", "what")
+    list_display = (moments("at"), "viewer_name", "owner_name", "name", "what")
     list_filter = ("what", "at")
     list_select_related = ("viewer", "conversation", "conversation__owner")
     search_fields = ("viewer__username", "conversation__owner__username")
@@ -292,7 +310,7 @@ class AccessRecordAdmin(Shown):
         """The same, on a page of its own."""
         return {
             "facts": [
-                Fact(label="When", value=obj.at),
+                Fact(label="When", value=moment(obj.at)),
                 Fact(label="Viewer", value=self.viewer_name(obj)),
                 Fact(label="Owner", value=self.owner_name(obj)),
                 Fact(

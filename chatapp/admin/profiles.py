@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from chatapp.llm.profiles import SMALLEST_WINDOW
 from chatapp.models import ModelProfile
+from compression.admin import moment
 from compression.tokens import HIGHEST_CALIBRATION, LOWEST_CALIBRATION
 
 if TYPE_CHECKING:
@@ -56,11 +57,16 @@ class ModelProfileAdmin(ModelAdmin):
     """Windows, abilities and prices. What is set here stays, whatever a server says later."""
 
     form = ModelProfileForm
-    list_display = ("name", "window", "max_output_tokens", "calibration", "available", "updated_at")
+    list_display = ("name", "window", "max_output_tokens", "calibration", "available", "updated")
     list_filter = ("available",)
     search_fields = ("name",)
     ordering = ("name",)
-    readonly_fields = ("sources", "updated_at")
+    readonly_fields = ("sources", "updated")
+
+    @admin.display(description="updated at", ordering="updated_at")
+    def updated(self, profile: ModelProfile) -> str:
+        """When it was changed, by a person or by what a server said."""
+        return moment(profile.updated_at)
 
     def save_model(self, request: HttpRequest, obj: ModelProfile, form: Any, change: bool) -> None:
         """Mark each figure that was changed as the operator's."""

@@ -1,6 +1,13 @@
 """Reviewing summaries in Django's admin: bases that a host registers for its own two models."""
 
-from compression.admin.review import Fact, ReviewAdmin, RunningFilter, ShownValuesFilter
+from compression.admin.review import (
+    Fact,
+    ReviewAdmin,
+    RunningFilter,
+    ShownValuesFilter,
+    moment,
+    moments,
+)
 from compression.admin.summaries import SummaryReviewAdmin, covered
 
 __all__ = [
@@ -10,4 +17,6 @@ __all__ = [
     "ShownValuesFilter",
     "SummaryReviewAdmin",
     "covered",
+    "moment",
+    "moments",
 ]

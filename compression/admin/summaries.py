@@ -16,7 +16,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from compression import store
-from compression.admin.review import Fact, LedgerLine, Listing, ReviewAdmin, ShownValuesFilter
+from compression.admin.review import (
+    Fact,
+    LedgerLine,
+    Listing,
+    ReviewAdmin,
+    ShownValuesFilter,
+    moment,
+    moments,
+)
 from compression.conf import settings
 from compression.editing import apply_edit
 from compression.exceptions import CompressionError, StaleVersion, SummaryInvalid
@@ -48,7 +56,7 @@ class SummaryReviewAdmin(ReviewAdmin):
         "summary_tokens",
         "degraded",
         "model_name",
-        "created_at",
+        moments("created_at"),
     )
     list_filter = ("trigger", "status", "degraded", ("model", ShownValuesFilter))
     list_select_related: ClassVar[tuple[str, ...]] = ("conversation", "author")
@@ -180,7 +188,7 @@ class SummaryReviewAdmin(ReviewAdmin):
                 value=self.shown(author.get_username()) if author else "the machine",
             ),
             Fact(label="Extract without a model (degraded)", value=_yes(summary.degraded)),
-            Fact(label="Created", value=summary.created_at),
+            Fact(label="Created", value=moment(summary.created_at)),
         ]
 
     def ledger_lines(self, request: HttpRequest, summary: Any) -> list[LedgerLine]:

@@ -58,6 +58,13 @@ def test_every_page_names_its_icon(root: Client, summary: Summary) -> None:
         assert re.search(r'<link rel="icon" href="/static/icon[^"]*[.]svg"', page(root, path)), path
 
 
+def test_times_name_their_zone_and_can_be_told_in_another(root: Client, summary: Summary) -> None:
+    """Breaks when: a page writes a time without ``moment``."""
+    for path in every_path(summary):
+        text = re.sub(r'<time datetime="[^"]+[+]00:00">[^<]+ UTC</time>', "", page(root, path))
+        assert not re.search(r"\d\d:\d\d|[ap][.]m[.]", text), path
+
+
 def test_a05_anonymous_people_are_sent_to_sign_in(client: Client, summary: Summary) -> None:
     """A05: there is one sign-in, the one that bounds guessing.
 

@@ -1,0 +1,3 @@
+"""A time is told with its zone: whose clock it is cannot be seen otherwise."""
+
+DATETIME_FORMAT = "j M Y, H:i e"
