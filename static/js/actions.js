@@ -95,7 +95,10 @@ function tick() {
 export function start() {
   message.start();
   document.addEventListener("click", clicked);
-  dialog.addEventListener("close", () => home.prepend(nav));
+  dialog.addEventListener("close", () => {
+    home.prepend(nav);
+    list.placeUndo();
+  });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   find("#settings")?.addEventListener("htmx:afterRequest", (event) => {
     // An error is shown in the page, which lies behind the dialog.

@@ -9,8 +9,7 @@ const UNDO_FOR = 12000;
 const DELETED = "deleted";
 const entry = find("#entry");
 const undo = find("#undo");
-let chosen = null;
-let opener = "";
+let chosen = {}; // The conversation that something is done with: which, title, pinned.
 let refreshing = false;
 let stale = false;
 let undoTimer = 0;
@@ -71,29 +70,29 @@ export async function refresh() {
   }
 }
 
-function titleOf(item) {
-  return find("a > span", item).textContent;
-}
-
 export function open(button) {
-  chosen = button.closest("[data-code]");
-  opener = chosen.dataset.code;
-  find("#entry-title").value = titleOf(chosen);
-  find("[data-action=entry-pin]", entry).textContent = "pinned" in chosen.dataset ? "Unpin" : "Pin";
+  const item = button.closest("[data-code]");
+  chosen = { which: item.dataset.code, title: find("a > span", item).textContent, pinned: "pinned" in item.dataset };
+  find("#entry-title").value = chosen.title;
+  find("[data-action=entry-pin]", entry).textContent = chosen.pinned ? "Unpin" : "Pin";
   entry.showModal();
   find("#entry-title").select();
 }
 
 async function done(command, fields = {}) {
-  const which = chosen.dataset.code;
   entry.close();
-  const answer = await post(address(which, command), fields).catch(() => ({ ok: false, json: {} }));
+  const answer = await post(address(chosen.which, command), fields).catch(() => ({ ok: false, json: {} }));
   if (!answer.ok) showError(answer.json.error?.message || "That was not done. Try again in a moment.");
   return answer.ok;
 }
 
 async function changed(command, fields) {
   if (await done(command, fields)) await refresh();
+}
+
+/** Above what is at the bottom where the reader is, so that it lies on nothing. */
+export function placeUndo() {
+  find(find("#nav").checkVisibility() ? ".account" : "#composer").before(undo);
 }
 
 /** What was put away can be had back for a while. */
@@ -106,13 +105,14 @@ function offer({ which, title, back, words }) {
     else showError("That could not be undone. Reload the page and try again.");
   });
   undo.replaceChildren(`${words} “${title}”. `, button);
+  placeUndo();
   undo.hidden = false;
   clearTimeout(undoTimer);
   undoTimer = setTimeout(() => (undo.hidden = true), UNDO_FOR);
 }
 
 async function away(command, back, words) {
-  const item = { which: chosen.dataset.code, title: titleOf(chosen), back, words };
+  const item = { ...chosen, back, words };
   if (!(await done(command))) return;
   if (item.which === code) {
     sessionStorage.setItem(DELETED, JSON.stringify(item));
@@ -123,11 +123,13 @@ async function away(command, back, words) {
   await refresh();
 }
 
+const remove = () => away("delete", "undelete", "Deleted");
+
 export const actions = {
   entry: open,
-  "entry-pin": () => changed("pinned" in chosen.dataset ? "unpin" : "pin"),
+  "entry-pin": () => changed(chosen.pinned ? "unpin" : "pin"),
   "entry-archive": () => away("archive", "unarchive", "Archived"),
-  "entry-delete": () => away("delete", "undelete", "Deleted"),
+  "entry-delete": remove,
 };
 
 /** The reader has seen this conversation as it is now; nobody is told of an unread reply. */
@@ -153,7 +155,13 @@ export function start() {
     event.preventDefault();
     changed("settings", { title: find("#entry-title").value });
   });
-  entry.addEventListener("close", () => find(`#links [data-code="${opener}"] .more`)?.focus());
+  find("#settings [action$='/delete/']")?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    find("#settings").close();
+    chosen = { which: code, title: find("#title").textContent };
+    remove();
+  });
+  entry.addEventListener("close", () => find(`#links [data-code="${chosen.which}"] .more`)?.focus());
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     seen();

@@ -1,4 +1,4 @@
-// Pages without a conversation: times in the reader's zone, settings that save themselves.
+// Pages without a conversation: times in the reader's zone, settings that save themselves, Undo.
 
 const root = document.documentElement;
 
@@ -43,5 +43,14 @@ for (const form of document.querySelectorAll("form.setting")) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     save(form);
+  });
+}
+
+// What is deleted in the archive can be had back on the page that comes next; list.js offers it.
+for (const form of document.querySelectorAll(".rows form[action$='/delete/']")) {
+  const title = form.closest("li").querySelector("a").textContent;
+  const which = form.getAttribute("action").split("/").at(-3);
+  form.addEventListener("submit", () => {
+    sessionStorage.setItem("deleted", JSON.stringify({ which, title, back: "undelete", words: "Deleted" }));
   });
 }
