@@ -39,8 +39,10 @@ COME_BACK = 1012
 # within 10 s, the time that a look takes included.
 LOOK_OPEN = 2.0
 LOOK_IDLE = 9.0
-# Our own end of a socket comes before Daphne's, with a code from which the page returns.
-LIFETIME = 23 * 3600
+# Our own end of a socket comes before Daphne's, with a code from which the page returns; up to ten
+# minutes earlier, so that those who came together do not come back together.
+LIFETIME = 23 * 3600.0
+LIFETIME_SPREAD = 600.0
 # A checkpoint is at most a second old: so long a remote stream's text may lag behind its events.
 CHECKPOINT_LAG = 0.3
 SOCKETS_A_USER = 20
@@ -137,7 +139,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _follow_to_the_end(self) -> None:
         try:
-            async with asyncio.timeout(LIFETIME - random.uniform(0, 600)):
+            async with asyncio.timeout(LIFETIME - random.uniform(0, LIFETIME_SPREAD)):
                 await self._follow()
         except TimeoutError:
             await self.close(COME_BACK)

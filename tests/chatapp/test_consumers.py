@@ -418,8 +418,8 @@ async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
 async def test_our_own_end_brings_the_page_back(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "LIFETIME", 600.01)
-    monkeypatch.setattr("random.uniform", lambda _low, high: high)
+    monkeypatch.setattr(consumers, "LIFETIME", 0.02)
+    monkeypatch.setattr(consumers, "LIFETIME_SPREAD", 0.01)
     await screen.disconnect()
     await screen.connect()
     while (event := await screen.next())["type"] == "state":

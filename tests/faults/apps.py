@@ -17,6 +17,7 @@ RENEWAL = 0.5
 SWEEP = 0.5
 PING_INTERVAL = 1
 PING_TIMEOUT = int(os.environ.get("TESTS_PING_TIMEOUT", "2"))
+LIFETIME = float(os.environ.get("TESTS_LIFETIME", "3600"))
 
 
 class Hastened(AppConfig):
@@ -30,12 +31,13 @@ class Hastened(AppConfig):
 
     def ready(self) -> None:
         """Change the constants of this process, which is a test's own."""
-        from chatapp import bus, catalogue, keeper, server
+        from chatapp import bus, catalogue, consumers, keeper, server
         from chatapp.conversations import progress, sending
 
         sending.LEASE = LEASE
         progress.LEASE = LEASE  # type: ignore[attr-defined]
         keeper.RENEWAL_INTERVAL, keeper.SWEEP_INTERVAL = RENEWAL, SWEEP
+        consumers.LIFETIME, consumers.LIFETIME_SPREAD = LIFETIME, LIFETIME / 2
         server.PING_INTERVAL, server.PING_TIMEOUT = PING_INTERVAL, PING_TIMEOUT
         # What one conversation teaches of a model changes the figures of all others, which are told
         # at their next look: each comparison of a screen would wait for it.
