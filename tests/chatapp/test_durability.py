@@ -138,6 +138,43 @@ async def test_i5_i7_after_sigkill_the_turn_is_interrupted_and_its_text_kept(
     assert upstream.chats()[-1]["messages"][2]["content"] == reply["text"]
 
 
+async def test_d01_sent_again_after_an_hour_and_a_restart(
+    serve: Serve, upstream: RunningUpstream, folder: Path, clients: list[JsonClient]
+) -> None:
+    """The same ids, one message, and the model is not asked again.
+
+    Breaks when: a repeated ``client_msg_id`` is looked for in the process's memory, or among the
+    messages of the last minutes only.
+    """
+    server = serve(OPENAI_BASE_URL=upstream.base_url)
+    clients.append(await signed_in(server))
+    await clients[0].create()
+    message = {"text": "Hello", "client_msg_id": str(uuid.uuid4())}
+    first = await clients[0].post("messages/", **message)
+    await until(lambda: rows(folder, "SELECT 1 FROM chatapp_turn WHERE finished_at IS NOT NULL"))
+    await asyncio.to_thread(server.terminate)
+    an_hour_passes(folder)
+    again = serve(OPENAI_BASE_URL=upstream.base_url)
+    clients.append(beside(cookies_of(clients[0]), again.base_url, origin=again.origin))
+    clients[1].code = clients[0].code
+    assert await clients[1].post("messages/", **message) == first
+    assert [one["text"] for one in (await clients[1].get())["messages"]] == [
+        "Hello",
+        "You said: Hello",
+    ]
+    assert len(upstream.chats()) == 1
+
+
+def an_hour_passes(folder: Path) -> None:
+    """Everything that is stored of messages, turns and conversations was stored an hour earlier."""
+    with closing(sqlite3.connect(folder / "server.sqlite3", isolation_level=None)) as file:
+        for table in ("chatapp_message", "chatapp_turn", "chatapp_conversation"):
+            columns = [row[1] for row in file.execute(f"PRAGMA table_info({table})")]
+            times = [name for name in columns if name.endswith("_at")]
+            earlier = ", ".join(f"{name} = datetime({name}, '-1 hour')" for name in times)
+            file.execute(f"UPDATE {table} SET {earlier}")
+
+
 @contextmanager
 def under_uvicorn(server: RunningServer) -> Iterator[RunningServer]:
     """Another process on the same database, under a server that tells its end by lifespan."""
