@@ -1,9 +1,10 @@
-"""Points at which a server of a test kills itself, and how it is told which.
+"""Points at which a server of a test kills itself or is held, and how it is told which.
 
 ``TESTS_FAILPOINT=sending.accept:commit`` names a unit of work, by its module and function, and a
 moment: ``before`` it begins, at its ``commit`` (all is written, nothing is committed), or
 ``after`` it (committed, but nobody has been told). A number counts: ``…:after#2`` is the
-second time. ``TESTS_SLOW=searching.search:5`` makes a unit take so many seconds longer.
+second time. ``TESTS_HELD=searching.search:/a/pipe`` holds a unit in the middle of its first query
+until somebody has opened that named pipe for writing and closed it again.
 
 Imported by the settings, before any unit of work is made.
 """
@@ -11,14 +12,17 @@ Imported by the settings, before any unit of work is made.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import signal
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
+from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from compression import database
@@ -28,7 +32,7 @@ _commit = BaseDatabaseWrapper.commit
 _unit = threading.local()
 _passed: Counter[str] = Counter()
 _point, _, _count = os.environ.get("TESTS_FAILPOINT", "").partition("#")
-_slow, _, _seconds = os.environ.get("TESTS_SLOW", "").partition(":")
+_held, _, _pipe = os.environ.get("TESTS_HELD", "").partition(":")
 
 
 def _pass(point: str) -> None:
@@ -39,6 +43,21 @@ def _pass(point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@contextmanager
+def _hold() -> Iterator[None]:
+    """Have the first query that reads something last until the pipe was opened and closed."""
+    queries = itertools.count()
+
+    def wait(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        answer = execute(sql, *rest)
+        if sql.startswith("SELECT") and next(queries) == 0:
+            Path(_pipe).read_bytes()
+        return answer
+
+    with connection.execute_wrapper(wait):
+        yield
+
+
 def across(
     function: Callable[..., Any], *, background: bool = False
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -47,12 +66,11 @@ def across(
 
     @functools.wraps(function)
     def watched(*args: Any, **kwargs: Any) -> Any:
-        if name == _slow:
-            time.sleep(float(_seconds))
         _pass(f"{name}:before")
         _unit.name = name
         try:
-            answer = function(*args, **kwargs)
+            with _hold() if name == _held else nullcontext():
+                answer = function(*args, **kwargs)
         finally:
             _unit.name = ""
         _pass(f"{name}:after")

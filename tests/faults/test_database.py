@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import sqlite3
 import time
@@ -14,10 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.benchmarks._processes import sessions
 from tests.fake_upstream import FakeUpstream
 from tests.faults.database import Database
-from tests.faults.following import Follower, replied
-from tests.faults.world import World, ended, holds, send
+from tests.faults.following import Follower, beside, replied
+from tests.faults.world import World, ended, held, holds, send
 from tests.json_client import JsonClient
 from tests.services import own_database, postgres
 
@@ -30,27 +32,34 @@ async def person(world: World, upstream: FakeUpstream) -> AsyncIterator[JsonClie
 
 
 async def test_b03_a_slow_query_of_one_delays_nobody_else(
-    world: World, upstream: FakeUpstream, person: JsonClient
+    world: World, upstream: FakeUpstream, person: JsonClient, tmp_path: Path
 ) -> None:
-    """I25: one person's search takes five seconds; the others' pages come as always.
+    """I25: one person's search is held in the middle of a query; another one begins a conversation,
+    follows it, sends and is answered meanwhile.
 
-    Breaks when: units of work run in Django's one thread for everything synchronous.
+    Breaks when: units of work have one thread between them.
     """
-    server = await asyncio.to_thread(lambda: world.start(TESTS_SLOW="searching.search:5"))
+    pipe, identity = tmp_path / "pipe", str(uuid.uuid4())
+    os.mkfifo(pipe)
+    server = await asyncio.to_thread(lambda: world.start(TESTS_HELD=f"searching.search:{pipe}"))
     there = world.at(server.base_url, server, person.code)
-    assert (await there.get())["messages"] == []
-    begun = time.monotonic()
-    slow = asyncio.create_task(searched(there))
-    took = []
-    while not slow.done():
-        asked = time.monotonic()
-        await there.get()
-        took.append(time.monotonic() - asked)
-        await asyncio.sleep(0.05)
-    await slow
-    assert time.monotonic() - begun >= 5
-    assert sorted(took)[int(len(took) * 0.95)] < 1.0
-    await there.close()
+    (key, *_) = await asyncio.to_thread(sessions, server)
+    cookies = [("sessionid", key), ("csrftoken", "c" * 32)]
+    other = beside(cookies, server.base_url, origin=server.origin)
+    search = asyncio.create_task(searched(there))
+    holding = await held(pipe)
+    await other.create()
+    follower = Follower(other)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        assert await send(other, "Hello", identity)
+        await follower.until(replied(2))
+        await holds(world, other, upstream, acknowledged={identity: "Hello"}, follower=follower)
+    assert not search.done()
+    holding.close()
+    assert await search == 200
+    for client in (there, other):
+        await client.close()
     await asyncio.to_thread(server.kill)
 
 

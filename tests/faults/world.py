@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import aiohttp
 
@@ -141,6 +143,21 @@ async def until(look: Callable[[], Any]) -> Any:
         while not (found := await asyncio.to_thread(look)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     return found
+
+
+async def held(pipe: Path) -> BinaryIO:
+    """The writing end of a named pipe, once a unit is held by it (``TESTS_HELD``).
+
+    To close it is to let the unit go on.
+    """
+
+    def opened() -> int | None:
+        # Not before somebody reads it.
+        with suppress(OSError):
+            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        return None
+
+    return os.fdopen(await until(opened), "wb")
 
 
 async def talk(client: JsonClient, turns: int = 3) -> None:
