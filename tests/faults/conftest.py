@@ -10,6 +10,7 @@ import pytest
 
 from tests.fake_upstream import FakeUpstream
 from tests.faults.world import World, answer
+from tests.json_client import JsonClient
 from tests.servers import free_port
 from tests.services import own_database, postgres, redis
 
@@ -44,10 +45,25 @@ def _made(folder: Path, *, on_postgres: bool, lease: float = 3.0) -> Iterator[Wo
         yield world
 
 
+def world_of(request: pytest.FixtureRequest) -> World:
+    """The world that a test is in."""
+    name = "wide_world" if "wide_world" in request.fixturenames else "world"
+    found: World = request.getfixturevalue(name)
+    return found
+
+
 @pytest.fixture
 async def upstream(request: pytest.FixtureRequest) -> AsyncIterator[FakeUpstream]:
     """The model server of the world that the test is in, at the same address for each test."""
-    name = "wide_world" if "wide_world" in request.fixturenames else "world"
-    of_world: World = request.getfixturevalue(name)
-    async with FakeUpstream(handler=answer, port=of_world.upstream_port) as upstream:
+    async with FakeUpstream(handler=answer, port=world_of(request).upstream_port) as upstream:
         yield upstream
+
+
+@pytest.fixture
+async def person(
+    request: pytest.FixtureRequest, upstream: FakeUpstream
+) -> AsyncIterator[JsonClient]:
+    """The owner at the world's survivor, with a conversation of their own."""
+    client = await world_of(request).person()
+    yield client
+    await client.close()

@@ -44,6 +44,11 @@ def replied(count: int) -> Callable[[Mirror], bool]:
     return holds
 
 
+def shown(characters: int) -> Callable[[Mirror], bool]:
+    """Whether more than so many characters of the first reply are shown."""
+    return lambda mirror: len(mirror.messages.get(2, {}).get("text", "")) > characters
+
+
 class Follower:
     """Its mirror shows the conversation; its journal holds every event in order.
 

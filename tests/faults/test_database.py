@@ -8,7 +8,7 @@ import resource
 import sqlite3
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -16,19 +16,19 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.benchmarks._processes import sessions
+from tests.fake_scripts import Finish, Script, Step, Text, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.faults.database import Database
-from tests.faults.following import Follower, beside, replied
-from tests.faults.world import World, ended, held, holds, send
+from tests.faults.following import Follower, beside, replied, shown
+from tests.faults.world import World, ended, held, holds, send, until
 from tests.json_client import JsonClient
 from tests.services import own_database, postgres
 
-
-@pytest.fixture
-async def person(world: World, upstream: FakeUpstream) -> AsyncIterator[JsonClient]:
-    client = await world.person()
-    yield client
-    await client.close()
+# What is stored of the first reply.
+STORED = (
+    "SELECT text FROM chatapp_message WHERE role = 'assistant' AND conversation_id ="
+    " (SELECT id FROM chatapp_conversation WHERE code = %s)"
+)
 
 
 async def test_b03_a_slow_query_of_one_delays_nobody_else(
@@ -121,6 +121,90 @@ async def test_b01_twenty_writers_for_a_minute(
         await holds(world, client, upstream, acknowledged=texts)
         await client.close()
     assert "database is locked" not in world.survivor.log
+
+
+# Connections that break
+
+
+async def test_b04_every_connection_to_the_database_is_ended(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """In the middle of a reply, three times: it completes, its viewers follow, the next send works.
+
+    Breaks when: a broken connection is given to the next unit of work.
+    """
+    end = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    text, identity = "slowly 150", str(uuid.uuid4())
+    follower = Follower(person)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        sent = await send(person, text, identity)
+        assert sent is not None
+        for times in range(3):
+            await follower.until(shown(150 * times))
+            await asyncio.to_thread(wide_world.database.rows, end)
+        await follower.until(replied(2))
+        turn = await person.get(f"turns/{sent['turn']}/")
+        assert turn["status"] == "complete", (turn, wide_world.survivor.log[-6000:])
+        again = str(uuid.uuid4())
+        while await tried(person, "Hello", again) >= 500:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await follower.until(replied(4))
+        await holds(
+            wide_world,
+            person,
+            upstream,
+            acknowledged={identity: text, again: "Hello"},
+            follower=follower,
+        )
+
+
+async def test_b04_connections_that_nobody_used_are_ended(
+    wide_world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """While a model is silent: the viewer's next look finds what has changed, on the socket that
+    there was; what comes of the reply is stored; and the next message is taken at the first try.
+
+    Breaks when: a connection from the pool is used without a look at whether it is alive.
+    """
+    end = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND state = 'idle'"
+    )
+    gates = [asyncio.Event(), asyncio.Event()]
+    steps: list[Step] = [Text("Well. "), Wait(gates[0]), Text("Now. "), Wait(gates[1])]
+    upstream.enqueue(Script(steps=(*steps, Finish("stop"))))
+    identity, again = str(uuid.uuid4()), str(uuid.uuid4())
+    follower = Follower(person)
+    async with follower.following():
+        await follower.until(lambda mirror: mirror.states)
+        assert await send(person, "Hello", identity)
+        await until(lambda: wide_world.rows(STORED, person.code)[0][0])
+        assert await asyncio.to_thread(wide_world.database.rows, end)
+        wide_world.database.run(
+            "UPDATE chatapp_conversation SET title = 'Elsewhere', event_no = event_no + 1"
+            f" WHERE code = '{person.code}'"
+        )
+        await follower.until(lambda mirror: mirror.title == "Elsewhere")
+        assert await asyncio.to_thread(wide_world.database.rows, end)
+        gates[0].set()
+        await until(lambda: wide_world.rows(STORED, person.code)[0][0] == "Well. Now. ")
+        gates[1].set()
+        await follower.until(replied(2))
+        assert await asyncio.to_thread(wide_world.database.rows, end)
+        assert await tried(person, "Again", again) == 202
+        await follower.until(replied(4))
+        await holds(
+            wide_world,
+            person,
+            upstream,
+            acknowledged={identity: "Hello", again: "Again"},
+            follower=follower,
+        )
+    assert follower.connections == 1
 
 
 # What keeps a server from storing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 
 import aiohttp
@@ -52,13 +52,6 @@ COMPRESSION_POINTS = [
     "drafts.apply:commit",
     pytest.param("drafts.apply:after", marks=soak),
 ]
-
-
-@pytest.fixture
-async def person(world: World, upstream: FakeUpstream) -> AsyncIterator[JsonClient]:
-    client = await world.person()
-    yield client
-    await client.close()
 
 
 async def dying(

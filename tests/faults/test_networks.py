@@ -10,7 +10,6 @@ import socket
 import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from functools import partial
 from itertools import pairwise
@@ -20,25 +19,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.fake_upstream import FakeUpstream
-from tests.faults.following import Follower, replied
+from tests.faults.following import Follower, replied, shown
 from tests.faults.proxy import Proxy
 from tests.faults.world import World, ended, holds, send, until
 from tests.json_client import JsonClient
-from tests.mirror import Mirror
 from tests.servers import RunningServer, free_port
 
 soak = pytest.mark.soak
-
-
-@pytest.fixture
-async def person(
-    request: pytest.FixtureRequest, upstream: FakeUpstream
-) -> AsyncIterator[JsonClient]:
-    name = "wide_world" if "wide_world" in request.fixturenames else "world"
-    world: World = request.getfixturevalue(name)
-    client = await world.person()
-    yield client
-    await client.close()
 
 
 def behind(world: World, proxy: Proxy, person: JsonClient) -> JsonClient:
@@ -51,11 +38,6 @@ def world_address(person: JsonClient) -> str:
     base = person._http._base_url
     assert base is not None
     return base.authority
-
-
-def shown(characters: int) -> Callable[[Mirror], bool]:
-    """Whether more than so many characters of the first reply are shown."""
-    return lambda mirror: len(mirror.messages.get(2, {}).get("text", "")) > characters
 
 
 # Between client and server
@@ -476,48 +458,3 @@ async def test_redis_is_started_anew(
     finally:
         running.kill()
         running.wait()
-
-
-# Between server and database
-
-
-async def test_b04_every_connection_to_the_database_is_ended(
-    wide_world: World, upstream: FakeUpstream, person: JsonClient
-) -> None:
-    """In the middle of a reply, three times: it completes, its viewers follow, the next send works.
-
-    Breaks when: a broken connection is given to the next unit of work.
-    """
-    end = (
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
-    text, identity = "slowly 150", str(uuid.uuid4())
-    follower = Follower(person)
-    async with follower.following():
-        await follower.until(lambda mirror: mirror.states)
-        sent = await send(person, text, identity)
-        assert sent is not None
-        for times in range(3):
-            await follower.until(shown(150 * times))
-            await asyncio.to_thread(wide_world.database.rows, end)
-        await follower.until(replied(2))
-        turn = await person.get(f"turns/{sent['turn']}/")
-        assert turn["status"] == "complete", (turn, wide_world.survivor.log[-6000:])
-        again = str(uuid.uuid4())
-        while await tried(person, "Hello", again) >= 500:  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
-        await follower.until(replied(4))
-        await holds(
-            wide_world,
-            person,
-            upstream,
-            acknowledged={identity: text, again: "Hello"},
-            follower=follower,
-        )
-
-
-async def tried(client: JsonClient, text: str, identity: str) -> int:
-    """The status of one try to send."""
-    status, _ = await client.post("messages/", text=text, client_msg_id=identity)
-    return status
