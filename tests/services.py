@@ -81,7 +81,7 @@ def ensure_nginx() -> str:
     return found
 
 
-def _postgres_folder() -> Path | None:
+def postgres_folder() -> Path | None:
     """The folder that holds initdb and postgres, newest version first."""
     folders = sorted(
         Path("/usr/lib/postgresql").glob("*/bin"),
@@ -149,10 +149,10 @@ def postgres() -> Iterator[str]:
     if given.startswith("postgres"):
         yield given
         return
-    binaries = _postgres_folder()
+    binaries = postgres_folder()
     if binaries is None:
         install("postgresql", "PostgreSQL")
-        binaries = _postgres_folder()
+        binaries = postgres_folder()
         if binaries is None:
             raise ServiceMissing("PostgreSQL was installed but initdb was not found.")
     with tempfile.TemporaryDirectory(prefix="palimpsest-postgres-") as name:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import sqlite3
+import sys
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,11 +21,14 @@ from tests.fake_scripts import Finish, Script, Step, Text, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.faults.database import Database
 from tests.faults.following import Follower, beside, replied, shown
-from tests.faults.world import World, ended, held, holds, send, until
+from tests.faults.world import World, ended, held, holds, send, talk, until, until_compressed
 from tests.json_client import JsonClient
-from tests.services import own_database, postgres
+from tests.readme import README
+from tests.services import own_database, postgres, postgres_folder
 
-# What is stored of the first reply.
+# What is kept of a conversation, and all that the program keeps.
+PARTS = ("message", "turn", "summary")
+TABLES = ("conversation", *PARTS, "project", "modelprofile", "usersettings")
 STORED = (
     "SELECT text FROM chatapp_message WHERE role = 'assistant' AND conversation_id ="
     " (SELECT id FROM chatapp_conversation WHERE code = %s)"
@@ -68,35 +72,91 @@ async def searched(client: JsonClient) -> int:
         return answer.status
 
 
-# On PostgreSQL pg_dump reads one snapshot: the same promise, and not ours to test.
+# Backups, as the README says
+
+
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
-async def test_b05_a_backup_taken_while_a_reply_is_written_can_be_served(
+async def test_b05_a_backup_of_sqlite_is_taken_and_served(
     world: World, upstream: FakeUpstream, person: JsonClient, tmp_path: Path
 ) -> None:
-    """What was acknowledged is in it, whole; the reply in the middle ends there as interrupted.
+    """Breaks when: the README has the file copied."""
+    copy = f"sqlite:///{tmp_path / 'server.sqlite3'}"
+    await is_backed_up(world, upstream, person, folder=tmp_path, elsewhere=copy)
 
-    Breaks when: only a process that has died here before is swept after.
+
+async def test_b05_a_backup_of_postgres_is_taken_and_served(
+    upstream: FakeUpstream, wide_world: World, tmp_path: Path
+) -> None:
+    """Breaks when: the README leaves out the rows."""
+    with own_database(wide_world.database.url) as url, own_database(url) as copy:
+        world = World(tmp_path, database=url, redis="", upstream_port=wide_world.upstream_port)
+        try:
+            person = await world.person()
+            await is_backed_up(world, upstream, person, folder=tmp_path, elsewhere=copy)
+            await person.close()
+        finally:
+            world.close()
+
+
+async def is_backed_up(
+    world: World, upstream: FakeUpstream, person: JsonClient, *, folder: Path, elsewhere: str
+) -> None:
+    """While a reply is written: every row of a conversation at rest is in the copy as it is, and
+    the reply ends there as interrupted, with what was stored of it.
     """
-    first, second = str(uuid.uuid4()), str(uuid.uuid4())
-    assert await send(person, "Hello", first)
-    await ended(person)
-    assert await send(person, "slowly 100", second)
-    copy = tmp_path / "server.sqlite3"
-    source = world.database.url.removeprefix("sqlite:///")
-    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(copy)) as other:
-        one.backup(other)
-        assert other.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    restored = World(tmp_path, database=f"sqlite:///{copy}", redis="", upstream_port=1)
+    await talk(person)
+    await until_compressed(person)
+    writing, text, identity = await world.person(), "slowly 3000", str(uuid.uuid4())
+    assert await send(writing, text, identity)
+    kept = await until(lambda: world.rows(STORED, writing.code)[0][0])
+    written = [line for line in README.read_text("utf-8").splitlines() if "backup." in line]
+    program = "pg_" if world.database.is_postgres else "sqlite3"
+    out, back = (line for line in written if program in line)
+    await carried_out(out, folder, world.database.url)
+    # Into an empty database, and into one that holds something.
+    for _ in range(2):
+        await carried_out(back, folder, elsewhere)
+    assert (await writing.get())["turn"] is not None
+    restored = World(folder, database=elsewhere, redis="", upstream_port=1)
     try:
+        assert contents(restored, person.code) == contents(world, person.code)
         reader = await restored.person()
         reader.code = person.code
+        assert (await reader.get())["messages"] == (await person.get())["messages"]
+        reader.code = writing.code
         page = await ended(reader)
-        texts = {first: "Hello", second: "slowly 100"}
-        await holds(restored, reader, upstream, acknowledged=texts)
+        await writing.post("stop/")
+        await ended(writing)
+        await holds(restored, reader, upstream, acknowledged={identity: text})
         assert page["turns"][-1]["status"] == "interrupted"
-        await reader.close()
+        assert page["messages"][1]["text"].startswith(kept)
+        for client in (reader, writing):
+            await client.close()
     finally:
         restored.close()
+
+
+async def carried_out(command: str, folder: Path, url: str) -> None:
+    """Run a command of the README, which is written for the program's folder and its own file."""
+    command = command.replace(".venv/bin/python", sys.executable)
+    command = command.replace("var/palimpsest.sqlite3", url.removeprefix("sqlite:///"))
+    environment = {**os.environ, "DATABASE_URL": url}
+    environment["PATH"] += f":{postgres_folder()}"
+    process = await asyncio.create_subprocess_shell(command, cwd=folder, env=environment)
+    assert await process.wait() == 0, command
+
+
+def contents(world: World, code: str) -> dict[str, Any]:
+    """How many rows each table has, and all of those of one conversation."""
+    found: dict[str, Any] = {}
+    for table in TABLES:
+        found[table] = world.database.rows(f"SELECT count(*) FROM chatapp_{table}")
+    of = "(SELECT id FROM chatapp_conversation WHERE code = %s)"
+    for table, key in (("conversation", "id"), *((name, "conversation_id") for name in PARTS)):
+        rows = world.rows(f"SELECT * FROM chatapp_{table} WHERE {key} = {of} ORDER BY id", code)
+        assert rows
+        found[f"{table} of one"] = rows
+    return found
 
 
 @pytest.mark.soak

@@ -17,7 +17,17 @@ import pytest
 from tests.fake_scripts import Script, Text, Wait, is_summary_request
 from tests.fake_upstream import FakeUpstream
 from tests.faults.following import Follower
-from tests.faults.world import LONG, World, answer, ended, holds, send, talk, until
+from tests.faults.world import (
+    LONG,
+    World,
+    answer,
+    ended,
+    holds,
+    send,
+    talk,
+    until,
+    until_compressed,
+)
 from tests.json_client import JsonClient
 from tests.servers import RunningServer
 
@@ -169,15 +179,6 @@ async def test_i9_i10_c03_killed_at_a_commit_of_a_prepared_summary(
     if page["compression"]["version"] == 0:
         await until_compressed(person)
     await holds_all(world, person, upstream)
-
-
-async def until_compressed(person: JsonClient) -> None:
-    """Ask again until the dead process's lease has expired: before that, its run is waited for."""
-    async with asyncio.timeout(30):
-        while (await person.get())["compression"]["version"] == 0:
-            status, said = await person.post("compact/")
-            assert status < 500, said
-            await asyncio.sleep(0.2)
 
 
 async def holds_all(world: World, person: JsonClient, upstream: FakeUpstream) -> None:

@@ -167,6 +167,15 @@ async def talk(client: JsonClient, turns: int = 3) -> None:
         await ended(client)
 
 
+async def until_compressed(person: JsonClient) -> None:
+    """Ask again until the dead process's lease has expired: before that, its run is waited for."""
+    async with asyncio.timeout(30):
+        while (await person.get())["compression"]["version"] == 0:
+            status, said = await person.post("compact/")
+            assert status < 500, said
+            await asyncio.sleep(0.2)
+
+
 async def holds(
     world: World,
     client: JsonClient,
