@@ -198,3 +198,7 @@ class Announcer:
                     **about,
                 )
             )
+
+    async def compression_withdrawn(self, *, conversation_id: int, **_: Any) -> None:
+        """A run took the conversation and gave it back: only the number of changes has risen."""
+        await self._bus.nudge(conversation_id)

@@ -248,7 +248,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         json_ = published.json
         turn, offset = json_["turn"], json_["offset"]
         known = self._told.get(turn)
-        if known is None or offset > known[0] or json_["reasoning_offset"] > known[1]:
+        missed = published.event_no > self._seen
+        if missed or known is None or offset > known[0] or json_["reasoning_offset"] > known[1]:
             await self._catch_up()
             for _ in range(8):
                 known = self._told.get(turn)

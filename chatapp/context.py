@@ -88,6 +88,8 @@ class Basis:
     version: int
     boundary: int
     truncated_through: int
+    event_no: int = 0
+    #: The number of stored changes that this includes.
     mark: str
     #: A line that no user can know and that stays the same for this version.
     pinned: tuple[StoredMessage, ...] = ()

@@ -43,6 +43,8 @@ class Means:
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
     #: Tells viewers that what the model sees has changed.
+    begun: Callable[[], Awaitable[None]] | None = None
+    #: Has them told that the turn begins, before what is done to make its request fit.
     waits: Callable[[UserFacingError, float], object] | None = None
     #: Tells them that the model server is busy and asked again in so many seconds.
     engine_for: Callable[[Profile], Engine]
@@ -87,12 +89,14 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
     """
     tried = _Tried()
     if overflowed:
+        await _tell_beginning(means)
         await _compress(conversation_id, means, await _read(conversation_id, means), tried, True)
     for _ in range(MAX_ROUNDS):
         prepared = await _judged(await _read_unlocked(conversation_id, means), means, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
+        await _tell_beginning(means)
         if action is ContextAction.MASK:
             await _mask(conversation_id, means, prepared)
         elif action is ContextAction.COMPRESS:
@@ -102,6 +106,12 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
         else:
             return await asyncio.to_thread(_shortened, prepared, means)
     raise ContextBlocked
+
+
+async def _tell_beginning(means: Means) -> None:
+    """Events out of their order would be a gap, which viewers fill by one ``state``."""
+    if means.begun is not None:
+        await means.begun()
 
 
 def policy_settings(basis: context.Basis) -> PolicySettings:

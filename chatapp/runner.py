@@ -227,6 +227,7 @@ class Runner:
         machinery, job = self._machinery, stream.job
         means = replace(
             await self._means(job),
+            begun=stream.told,
             waits=lambda error, seconds: self.spawn(
                 self._announcer.waits(stream, error, seconds), f"countdown of turn {job.turn}"
             ),
@@ -241,8 +242,8 @@ class Runner:
 
     async def _take(self, stream: LiveStream, step: Step) -> Concluded | None:
         match step:
-            case Asked(manifest=manifest):
-                stream.manifest = manifest
+            case Asked():
+                stream.manifest, stream.event_no = step.manifest, step.event_no
                 stream.asked.set()
             case Said(text=text):
                 stream.add(text=text)
@@ -321,8 +322,7 @@ class Runner:
         """The turn's last write; tried again while the database is away. Never raises."""
         job, stream.finishing = stream.job, True
         # The end of a turn is told after its beginning, also when nothing was ever asked.
-        stream.asked.set()
-        await stream.announced.wait()
+        await stream.told()
         await self._tell_the_rest(stream)
         ending = await self._with_text(stream, ending)
         if stream.noted is not None:

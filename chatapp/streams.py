@@ -40,7 +40,7 @@ class LiveStream:
     noted: asyncio.Task[None] | None = None
     #: Stores that the first piece came.
     asked: asyncio.Event = field(default_factory=asyncio.Event)
-    #: The model has the request.
+    #: The model has the request, or something else is to be told.
     announced: asyncio.Event = field(default_factory=asyncio.Event)
     #: Viewers have been told that the turn begins.
     waits: asyncio.Event = field(default_factory=asyncio.Event)
@@ -60,6 +60,11 @@ class LiveStream:
         self._begun = True
         if self.stop_requested or self.shutting_down or self.lost:
             raise asyncio.CancelledError
+
+    async def told(self) -> None:
+        """Have the beginning announced now, and wait until it is."""
+        self.asked.set()
+        await self.announced.wait()
 
     def cancel(self) -> None:
         """End the task; one that has not begun ends when it begins.

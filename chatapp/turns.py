@@ -65,6 +65,8 @@ class Asked:
     """The request is made; the model has been asked."""
 
     manifest: dict[str, Any]
+    event_no: int
+    #: The number of stored changes when the request was made.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ async def run_turn(
     prepared = await prepare(job.conversation_id, means)
     for last_try in (False, True):
         reply = _Reply()
-        yield Asked(manifest=prepared.request.manifest)
+        yield Asked(manifest=prepared.request.manifest, event_no=prepared.basis.event_no)
         try:
             async with aclosing(_ask(prepared, means, client, reply)) as steps:
                 async for step in steps:

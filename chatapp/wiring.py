@@ -97,6 +97,7 @@ def announcer() -> Announcer:
     signals.compression_started.connect(made.compression_started, weak=False)
     signals.compression_progress.connect(made.compression_progress, weak=False)
     signals.compression_completed.connect(made.compression_completed, weak=False)
+    signals.compression_withdrawn.connect(made.compression_withdrawn, weak=False)
     return made
 
 

@@ -370,7 +370,9 @@ class Run:
             except DatabaseError:
                 # The lease expires by itself; the attempts are only for the reviewer.
                 logger.exception("The end of compression %s was not stored", conversation_id)
-        if self._span is not None:
+        if self._span is None:
+            await signals.send(signals.compression_withdrawn, conversation_id=conversation_id)
+        else:
             await signals.send(
                 signals.compression_completed, conversation_id=conversation_id, outcome=outcome
             )

@@ -12,6 +12,8 @@ raises is logged and changes nothing for the run or for other receivers.
 ``compression_completed``
     ``conversation_id``, ``outcome`` (:class:`Outcome`). Once for each run that had started,
     however it ended. A background run that prepared a draft succeeds with version 0.
+``compression_withdrawn``
+    ``conversation_id``. A run that held the conversation found nothing to do before it started.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from compression import conf
 compression_started = Signal()
 compression_progress = Signal()
 compression_completed = Signal()
+compression_withdrawn = Signal()
 
 
 async def send(signal: Signal, **facts: Any) -> None:

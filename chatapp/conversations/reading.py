@@ -232,6 +232,7 @@ def frame(row: Conversation) -> Basis:
         version=row.compression_version,
         boundary=row.compressed_through,
         truncated_through=row.truncated_through,
+        event_no=row.event_no,
         mark=f"=== {digest[:16]} ===",
         pinned=pinned,
         threshold=row.threshold,

@@ -175,6 +175,7 @@ async def staged(
             (signals.compression_started, announcer.compression_started),
             (signals.compression_progress, announcer.compression_progress),
             (signals.compression_completed, announcer.compression_completed),
+            (signals.compression_withdrawn, announcer.compression_withdrawn),
         )
         for signal, receiver in receivers:
             signal.connect(receiver)

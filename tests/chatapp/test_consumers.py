@@ -239,6 +239,36 @@ async def test_a_gap_in_a_text_is_answered_by_one_state(
     assert (after["type"], after["offset"]) == ("delta", 4)
 
 
+async def test_i4_a_text_that_is_ahead_of_an_untold_change_brings_it(
+    screen: Screen, client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """I4: who comes back after a delta's number must have been told all up to it.
+
+    Breaks when: ``_pass_delta_on`` does not compare the numbers.
+    """
+    gate = asyncio.Event()
+    upstream.enqueue(Script(steps=(Text("Well"), Wait(gate), Finish("stop"))))
+    begun = await send(client, code)
+    (*_, delta) = await screen.until("delta")
+    row = await Conversation.objects.aget(code=code)
+    await Conversation.objects.filter(pk=row.pk).aupdate(title="Stored", event_no=row.event_no + 1)
+    ahead = events.Delta(
+        turn=begun["turn"],
+        seq=begun["reply_seq"],
+        offset=4,
+        text=", yes.",
+        conversation_id=row.pk,
+        event_no=delta["event_no"] + 1,
+        at=timezone.now(),
+    )
+    await wiring.bus().publish(ahead)
+    assert (await screen.next())["type"] == "state"
+    assert screen.title == "Stored"
+    assert (await screen.next())["text"] == ", yes."
+    gate.set()
+    await screen.until("turn-finished")
+
+
 async def test_i4_what_came_while_nobody_looked_is_shown_once(
     client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:

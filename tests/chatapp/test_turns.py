@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Coroutine
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
@@ -12,13 +13,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp import context
+from chatapp import context, runner
 from chatapp.activity import calls_of
+from chatapp.catalogue import Profile
+from chatapp.context import Basis
 from chatapp.conversations import profiles, sending
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
 from compression import services
-from compression.types import Trigger
+from compression.exceptions import NothingToCompress
+from compression.types import Outcome, Trigger
 from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_of, until
 from tests.chatapp.talking import row_of
 from tests.chatapp.test_context import check_shape
@@ -38,6 +42,7 @@ from tests.fake_scripts import (
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
+MODEL = "fake-model"
 WINDOW = 4096
 # B is 3,072 calibrated tokens.
 WORDS = "the harbour of Malmö opens at nine and closes at five every day of the week "
@@ -84,8 +89,11 @@ async def compressible(stage: Stage, turns: int = 12) -> None:
 
 
 async def test_a_full_conversation_is_compressed_and_the_turn_waits(
-    alice: User, tmp_path: Path
+    alice: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Breaks when: the compression is told before the turn that waits for it."""
+    # Nothing but what follows has the turn announced.
+    monkeypatch.setattr(runner, "HEAD_START", PATIENCE)
     async with staged(alice, tmp_path, window=WINDOW) as stage:
         await compressible(stage)
         accepted = await stage.send("And now?")
@@ -98,7 +106,10 @@ async def test_a_full_conversation_is_compressed_and_the_turn_waits(
     assert completed["success"]
     assert completed["usage_after"] < completed["usage_before"]
     kinds = [one.type for one in stage.seen]
+    assert kinds.index("turn-started") < kinds.index("compression-started")
     assert kinds.index("compression-completed") < kinds.index("delta")
+    # A number out of its order is a gap to a viewer, who is told of the state instead.
+    assert [one.event_no for one in stage.seen] == sorted(one.event_no for one in stage.seen)
     assert row.compression_version == 1
     assert 0 < row.compressed_through < accepted.message_seq  # type: ignore[operator]
     (request,) = asked_of(stage)
@@ -133,7 +144,7 @@ async def test_i16_no_request_is_above_the_budget(alice: User, tmp_path: Path, t
 
 
 async def calibration_of(stage: Stage) -> float:
-    return (await stage.machinery.catalogue.profile("fake-model")).calibration
+    return (await stage.machinery.catalogue.profile(MODEL)).calibration
 
 
 def without_summaries(request: Json) -> Script:
@@ -160,6 +171,41 @@ async def test_i11_with_the_summary_model_down_the_turn_is_answered_by_the_ladde
     check_shape(tuple(asked_of(stage)[0]["messages"]))
 
 
+def compressed_by_hand(
+    stage: Stage, basis: Basis, profile: Profile
+) -> Coroutine[Any, Any, Outcome]:
+    """A run as ``/compact`` begins it."""
+    sized = context.sizes(
+        basis,
+        COUNTER,
+        window=profile.window,
+        reserve=profile.reserve,
+        calibration=profile.calibration,
+    )
+    return services.compress(
+        basis.conversation_id,
+        engine=stage.machinery.engine(profile),
+        sizes=sized,
+        trigger=Trigger.MANUAL,
+    )
+
+
+async def test_a_run_that_finds_nothing_to_do_leaves_no_gap_for_what_follows(
+    alice: User, tmp_path: Path
+) -> None:
+    """It has raised the number of changes: whoever looks on reads it at once.
+
+    Breaks when: nobody is told of ``compression_withdrawn``.
+    """
+    async with staged(alice, tmp_path, window=WINDOW) as stage:
+        basis = await stage.basis()
+        profile = await stage.machinery.catalogue.profile(MODEL)
+        async with stage.bus.subscribe(basis.conversation_id) as viewer:
+            with pytest.raises(NothingToCompress):
+                await compressed_by_hand(stage, basis, profile)
+            assert await asyncio.wait_for(viewer.next(), PATIENCE) is None
+
+
 async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
     alice: User, tmp_path: Path
 ) -> None:
@@ -175,21 +221,8 @@ async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
     async with staged(alice, tmp_path, window=WINDOW) as stage:
         stage.upstream.handler = slow
         await compressible(stage)
-        profile = await stage.machinery.catalogue.profile("fake-model")
         basis = await stage.basis()
-        sized = context.sizes(
-            basis,
-            COUNTER,
-            window=profile.window,
-            reserve=profile.reserve,
-            calibration=profile.calibration,
-        )
-        run = services.compress(
-            basis.conversation_id,
-            engine=stage.machinery.engine(profile),
-            sizes=sized,
-            trigger=Trigger.MANUAL,
-        )
+        run = compressed_by_hand(stage, basis, await stage.machinery.catalogue.profile(MODEL))
         await stage.runner.begin_compression(basis.conversation_id, run)
         accepted = await stage.send("What came meanwhile?")
         await until(lambda: Message.objects.filter(text="What came meanwhile?").exists())
@@ -249,7 +282,7 @@ async def test_l09_an_overflow_is_believed_once_the_window_is_learned(
         stage.upstream.handler = overflowing(4096, 2000)
         turn = await stage.say("And now?")
         assert turn.status == "complete", turn.error
-        learned = await stored(lambda: ModelProfile.objects.get(name="fake-model"))
+        learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
         row = await stored(lambda: row_of(stage.code))
     assert (learned.window, learned.sources["window"]) == (4096, "learned")
     assert len(asked_of(stage)) == 2
@@ -265,7 +298,7 @@ async def test_l09_a_server_that_always_refuses_is_asked_twice_and_no_more(
         await compressible(stage, 2)
         turn = await stage.say("And now?")
         assert (turn.status, turn.error_code) == ("failed", "llm_context_overflow")
-        learned = await stored(lambda: ModelProfile.objects.get(name="fake-model"))
+        learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
     assert len(asked_of(stage)) == 2
     assert learned.window == int(WINDOW * 0.9)
 
@@ -275,9 +308,9 @@ async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_e
 ) -> None:
     async with staged(alice, tmp_path) as stage:
         catalogue = type(stage.machinery.catalogue)(stage.machinery.client, window=100_000)
-        assert (await catalogue.profile("fake-model")).window == 100_000
-        await catalogue.learn("fake-model", "window", 5000)
-        assert (await catalogue.profile("fake-model")).window == 5000
+        assert (await catalogue.profile(MODEL)).window == 100_000
+        await catalogue.learn(MODEL, "window", 5000)
+        assert (await catalogue.profile(MODEL)).window == 5000
 
 
 async def test_what_cannot_be_compressed_is_truncated_and_said(alice: User, tmp_path: Path) -> None:
@@ -382,7 +415,7 @@ async def test_a_model_without_a_system_role_is_asked_without_one(
     alice: User, tmp_path: Path
 ) -> None:
     async with staged(alice, tmp_path, window=WINDOW) as stage:
-        await profiles.alearn("fake-model", "supports_system_role", False)
+        await profiles.alearn(MODEL, "supports_system_role", False)
         await compressible(stage)
         assert (await stage.say("And now?")).status == "complete"
         row = await stored(lambda: row_of(stage.code))
@@ -397,9 +430,7 @@ async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path
         stage.upstream.enqueue(saying("the words of the first reply"))
         await stage.say("one")
         again = await stage.runner.begin(
-            sending.aregenerate(
-                stage.owner.pk, stage.code, model="fake-model", holder=stage.runner.holder
-            )
+            sending.aregenerate(stage.owner.pk, stage.code, model=MODEL, holder=stage.runner.holder)
         )
         await stage.ended(again)
     assert "first reply" not in json.dumps(asked_of(stage)[1])

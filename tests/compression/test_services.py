@@ -112,6 +112,7 @@ def recorded() -> Iterator[list[tuple[str, dict[str, Any]]]]:
         "started": signals.compression_started,
         "progress": signals.compression_progress,
         "completed": signals.compression_completed,
+        "withdrawn": signals.compression_withdrawn,
     }
     receivers = []
     for name, signal in named.items():
@@ -220,7 +221,7 @@ async def test_c13_short_conversations_cost_no_call(roles: list[str]) -> None:
         await compress(conversation, summarizer, trigger=Trigger.MANUAL)
 
     assert summarizer.calls == []
-    assert heard == []
+    assert heard == [("withdrawn", {"conversation_id": conversation.pk})]
     row = await database(stored, conversation)
     assert (row.compression_version, row.compression_token) == (0, "")
 
