@@ -1,6 +1,7 @@
 // Writing and sending: the message is shown at once and its draft is kept until it is acknowledged.
 
 import { all, box, clearErrors, code, composer, copy, feed, find, main, make, post, showError, store, uuid } from "./page.js";
+import * as drafts from "./drafts.js";
 import { placeDivider } from "./feed.js";
 import { question } from "./scroll.js";
 import { signedOut } from "./socket.js";
@@ -8,13 +9,10 @@ import { sendAsBranch } from "./message.js";
 
 const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
 const GIVES_UP = 30000;
-const DRAFT_PAUSE = 800;
-const DRAFT = `draft:${code || "new"}`;
 const SENDING = `sending:${code}`;
 const send = find(".send", composer);
 const stop = find(".stop", composer);
 const identifier = find("[name=client_msg_id]", composer);
-let draftTimer = 0;
 let seen = 0;
 
 export const isLocked = () => Boolean(find("#lock [data-locked]"));
@@ -47,21 +45,10 @@ export function applyState() {
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
 
-function saveDraft() {
-  store.set(DRAFT, box.value);
-  if (!code) return;
-  clearTimeout(draftTimer);
-  draftTimer = setTimeout(
-    // The browser keeps the draft too: a failure here loses nothing.
-    () => post(main.dataset.urlDraft, { text: box.value }).catch(() => undefined),
-    DRAFT_PAUSE,
-  );
-}
-
 export function write(text) {
   box.value = text;
   fit();
-  saveDraft();
+  drafts.keep();
   applyState();
   box.focus();
 }
@@ -86,10 +73,7 @@ const pendingOf = (id) => find(`.pending[data-sending="${CSS.escape(id)}"]`);
 
 function acknowledged(id, text, result) {
   if (store.get(SENDING)?.includes(id)) store.set(SENDING, "");
-  if (box.value.trim() === "") {
-    clearTimeout(draftTimer);
-    store.set(DRAFT, "");
-  }
+  if (!box.value.trim()) drafts.drop();
   if (result.reply_seq) seen = Math.max(seen, result.reply_seq);
   // The waiting message is shown by the server, at the place where it can be changed.
   if (result.queued) pendingOf(id)?.remove();
@@ -161,6 +145,7 @@ export function submit() {
     return;
   }
   if (!code) {
+    drafts.begin(identifier.value);
     composer.submit();
     return;
   }
@@ -182,17 +167,18 @@ export function resend() {
 }
 
 export function start() {
+  drafts.start();
   const unconfirmed = code && JSON.parse(store.get(SENDING) || "null");
   if (unconfirmed) {
-    if (find(`article[data-client-msg-id="${CSS.escape(unconfirmed.id)}"]`)) store.set(SENDING, "");
+    if (drafts.articleOf(unconfirmed.id)) store.set(SENDING, "");
     else deliver(unconfirmed.id, unconfirmed.text);
   }
-  const kept = store.get(DRAFT);
+  const kept = drafts.kept();
   const delivered = unconfirmed && kept === unconfirmed.text;
   if (kept && !box.value && !delivered && !find("#queued .queued")) box.value = kept;
   box.addEventListener("input", () => {
     fit();
-    saveDraft();
+    drafts.keep();
     applyState();
   });
   fit();

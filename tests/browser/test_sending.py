@@ -39,6 +39,16 @@ class Line:
         await self._socket.close(code=1011)
 
 
+async def test_what_began_a_conversation_is_no_draft_any_more(screen: Screen) -> None:
+    """Breaks when: ``start`` in ``drafts.js`` leaves what was acknowledged."""
+    await screen.box.fill("What I had in mind")
+    await screen.page.reload()
+    await expect(screen.box).to_have_value("What I had in mind")
+    await screen.ask("Hello.")
+    await screen.page.goto("/?new")
+    await expect(screen.box).to_have_value("")
+
+
 async def test_what_is_not_confirmed_in_5_seconds_is_said(screen: Screen) -> None:
     page = screen.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
