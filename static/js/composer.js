@@ -183,4 +183,9 @@ export function start() {
   });
   fit();
   applyState();
+  // Where a keyboard does not come up for it, and nothing else was asked for.
+  if (!location.hash && matchMedia("(hover: hover)").matches) {
+    box.selectionStart = box.value.length;
+    box.focus({ preventScroll: true });
+  }
 }

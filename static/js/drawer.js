@@ -3,19 +3,20 @@
 import { all, find } from "./page.js";
 
 const drawer = find("#drawer");
+const button = find("#drawer-button");
 let opener = null;
 
-/** Show it; whoever leaves it is back at `button`. */
-export function show(button) {
-  if (button) opener = button;
+/** Show it; whoever leaves it is back at `from`. */
+export function show(from) {
+  if (from) opener = from;
   drawer.hidden = false;
-  find("#drawer-button").setAttribute("aria-expanded", "true");
+  button.setAttribute("aria-expanded", "true");
 }
 
 export function hide() {
   drawer.hidden = true;
-  find("#drawer-button").setAttribute("aria-expanded", "false");
-  if (opener?.isConnected) opener.focus();
+  button.setAttribute("aria-expanded", "false");
+  (opener?.isConnected ? opener : button).focus();
 }
 
 function reread(shown) {
@@ -33,10 +34,12 @@ function written() {
   return text !== null && text.value !== text.defaultValue;
 }
 
+const view = () => find("[data-refresh]", drawer)?.dataset.refresh;
+
 /** Of what is about to be replaced: which view it is, what is unfolded, where the focus is. */
 function state() {
   return {
-    view: find("[data-refresh]", drawer)?.dataset.refresh,
+    view: view(),
     unfolded: all("details[open][id]", drawer).map((one) => one.id),
     focused: document.activeElement?.closest("#drawer details[id]")?.id,
   };
@@ -47,7 +50,7 @@ function swapped(wanted, before) {
   if (wanted) {
     show();
     find(".edit[open] textarea", drawer)?.focus();
-  } else if (find("[data-refresh]", drawer)?.dataset.refresh === before.view) {
+  } else if (view() === before.view) {
     for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
     const focused = before.focused && document.getElementById(before.focused);
     // A text that is written has its focus back already.
@@ -56,6 +59,13 @@ function swapped(wanted, before) {
 }
 
 export function start() {
+  // Before htmx hears of it: pressed again, it closes what it opened.
+  const again = (event) => {
+    if (drawer.hidden || view() !== button.getAttribute("hx-get")) return;
+    event.stopImmediatePropagation();
+    hide();
+  };
+  button?.addEventListener("click", again, { capture: true });
   drawer.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     if (event.target.matches("form.act")) reread(find("[data-refresh]", drawer));
@@ -64,6 +74,7 @@ export function start() {
     const text = find("textarea", event.target);
     text.defaultValue = text.value;
     find(".edit", drawer).open = false;
+    find(".edit summary", drawer).focus();
     refresh();
   });
   let before = {};

@@ -1,14 +1,16 @@
 // Editing a message of one's own in its place: sending it makes the answer anew.
 
-import { all, find, make } from "./page.js";
+import { all, box, find, make } from "./page.js";
 
 export function edit(article) {
   if (find("form.editing", article)) return;
   const body = find(".body", article);
   const text = make("textarea", { name: "text", value: body.textContent, "aria-label": "Edit message" });
-  const close = () => {
+  const opener = document.activeElement;
+  const close = (next) => {
     form.remove();
     body.hidden = false;
+    next.focus();
   };
   const cancel = make("button", { type: "button" }, "Cancel");
   const form = make(
@@ -17,13 +19,13 @@ export function edit(article) {
     text,
     make("p", { className: "buttons" }, make("button", { className: "primary" }, "Send again"), cancel),
   );
-  cancel.addEventListener("click", close);
+  cancel.addEventListener("click", () => close(opener));
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     event.stopPropagation();
-    close();
+    close(opener);
   });
-  form.addEventListener("htmx:afterRequest", (event) => event.detail.successful && close());
+  form.addEventListener("htmx:afterRequest", (event) => event.detail.successful && close(box));
   body.hidden = true;
   body.after(form);
   htmx.process(form);

@@ -74,6 +74,7 @@ async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:
     await text.fill(before.replace(RULE, "Always answer in Scots."))
     await drawer.get_by_role("button", name="Save summary").click()
     await expect(drawer).to_contain_text("Version 2")
+    await expect(drawer.locator(".edit > summary")).to_be_focused()
     await expect(drawer.locator(".prose")).to_contain_text("Always answer in Scots.")
     await drawer.get_by_text("Changes", exact=True).click()
     await expect(drawer.locator(".changes .removed")).to_contain_text([RULE])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
-from tests.browser.screen import Screen
+from tests.browser.screen import Screen, sign_in
 from tests.browser.scripts import unending
+from tests.servers import RunningServer
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -45,11 +46,16 @@ async def test_each_key_does_what_the_list_says(screen: Screen) -> None:
     await expect(page.get_by_role("textbox", name="Edit message")).to_be_focused()
     await press(page, "Escape")
     await expect(page.get_by_role("textbox", name="Edit message")).to_have_count(0)
+    await expect(screen.box).to_be_focused()
 
     drawer = page.get_by_role("complementary", name="What the model sees")
     await press(page, "Control+Shift+E")
     await expect(drawer).to_contain_text("kept free for the reply")
     await press(page, "Escape")
+    await expect(drawer).to_be_hidden()
+    await press(page, "Control+Shift+E")
+    await expect(drawer).to_be_visible()
+    await press(page, "Control+Shift+E")
     await expect(drawer).to_be_hidden()
 
     await press(page, "Control+/")
@@ -73,6 +79,28 @@ async def test_the_browsers_own_keys_stay_its_own(screen: Screen) -> None:
         })).filter(Boolean)"""
     )
     assert taken == []
+
+
+async def test_one_can_write_on_without_looking_for_the_box(
+    screen: Screen, product: RunningServer, browser: Browser
+) -> None:
+    """But on a telephone its keyboard, which takes half of the screen, waits until it is wanted."""
+    await expect(screen.box).to_be_focused()
+    await screen.page.keyboard.type("Hello.")
+    await press(screen.page, "Enter")
+    await screen.page.wait_for_url(re.compile("/c/"))
+    await expect(screen.box).to_be_focused()
+    telephone = await browser.new_context(
+        base_url=product.base_url,
+        has_touch=True,
+        is_mobile=True,
+        storage_state=await sign_in(product, browser),
+    )
+    held = Screen(await telephone.new_page())
+    await held.page.goto("/?new")
+    await expect(held.box).to_be_visible()
+    await expect(held.box).not_to_be_focused()
+    await telephone.close()
 
 
 async def test_the_command_key_does_what_control_does(screen: Screen) -> None:
