@@ -111,7 +111,7 @@ def _truncated(row: Conversation) -> int:
 def _truncated_because(row: Conversation) -> str:
     """Why no summary stands for the messages that are left out."""
     if row.compression_off:
-        return "this conversation is not compressed by itself"
+        return "compression is turned off for this conversation"
     reason = store.breaker(row.pk).reason
     if reason:
         return f"summarising failed: {reason.rstrip('.')}"

@@ -37,8 +37,11 @@ def pin(
     pinned = live(row.pk).filter(pinned_at__isnull=False)
     total = pinned.aggregate(total=Sum("token_count"))["total"] or 0
     if on and total > most_tokens:
+        alone = pinned.count() == 1
         raise InvalidInput(
-            f"The pinned messages would have about {total:,} tokens together; at most "
+            f"This message has about {total:,} tokens; at most {most_tokens:,} can be pinned."
+            if alone
+            else f"The pinned messages would have about {total:,} tokens together; at most "
             f"{most_tokens:,} are possible. Unpin another one first.",
             fields={"seq": "Too large to be pinned.", "tokens": total, "most": most_tokens},
         )

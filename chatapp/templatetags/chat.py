@@ -120,7 +120,7 @@ def version_changes(versions: list[dict[str, Any]], version: dict[str, Any]) -> 
     )
     kinds = {"+": "added", "-": "removed", " ": "same"}
     return [
-        Change(kind=kinds[line[0]], line=line)
+        Change(kind=kinds[line[0]], line=f"{line[0]} {line[1:]}")
         for line in list(lines)[_DIFF_HEADER:]
         if line[0] in kinds
     ]

@@ -64,12 +64,14 @@ export function placeDivider() {
 
 /** Times in the reader's zone, and a Copy button on each block of code. */
 export function enhance(root) {
+  const now = new Date();
+  const clock = { hour: "numeric", minute: "2-digit" };
   for (const time of all("time[datetime]:not([data-local])", root)) {
     const date = new Date(time.dateTime);
-    const today = date.toDateString() === new Date().toDateString();
-    const clock = { hour: "2-digit", minute: "2-digit" };
+    const today = date.toDateString() === now.toDateString();
     const day = { day: "numeric", month: "short" };
-    const shown = "short" in time.dataset ? (today ? clock : day) : today ? clock : { ...day, ...clock };
+    if (date.getFullYear() !== now.getFullYear()) day.year = "numeric";
+    const shown = today ? clock : "short" in time.dataset ? day : { ...day, ...clock };
     time.textContent = date.toLocaleString([], shown);
     time.title = date.toLocaleString();
     time.dataset.local = "";

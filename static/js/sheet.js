@@ -4,7 +4,7 @@ const root = document.documentElement;
 
 for (const time of document.querySelectorAll("time[datetime]")) {
   const date = new Date(time.dateTime);
-  time.textContent = date.toLocaleString([], { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+  time.textContent = date.toLocaleString([], { day: "numeric", month: "short", year: "numeric", hour: "numeric", minute: "2-digit" });
 }
 
 async function allowed(form) {

@@ -35,7 +35,7 @@ const COMMANDS = {
     help: "… name the conversation",
     run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
   },
-  stats: { help: "what the calls of models and the compressions cost", run: () => location.assign("activity/") },
+  stats: { help: "what calls and compressions cost", run: () => location.assign("activity/") },
   model: { help: "[name] choose the model", run: chooseModel },
   system: {
     help: "[text] instructions for the model",

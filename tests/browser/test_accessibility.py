@@ -101,7 +101,7 @@ async def test_axe_finds_nothing_on_the_way_in_and_out(
     await page.goto(link.group())
     await look("Not done")
     await page.goto("/accounts/password_change/")
-    await page.get_by_label("New password:", exact=True).fill("short")
+    await page.get_by_label("New password", exact=True).fill("short")
     await page.get_by_label("confirmation").fill("other")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("alert").first).to_be_visible()

@@ -255,7 +255,7 @@ def test_the_summary_in_force_is_shown_with_its_figures(alice: User) -> None:
     assert view.truncated_because == "what must stay is too large for a summary to help"
     Conversation.objects.update(compression_off=True)
     view = reading.page(alice.pk, code, context_view).compression
-    assert view.truncated_because == "this conversation is not compressed by itself"
+    assert view.truncated_because == "compression is turned off for this conversation"
 
 
 def test_one_turn_with_its_manifest(alice: User, bob: User) -> None:
