@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from compression.cues import takes_back
 from compression.exceptions import DraftRejected
 from compression.ledger import Addition, Delta, Lift, Supersession
-from compression.redaction import redact
-from compression.salience import evidence, normalise, salient, scripts, slices
+from compression.redaction import redact, redacted
+from compression.salience import evidence, normalise, salient, scripts
 from compression.types import Audit, Completion, Item, Ledger, Section
 
 __all__ = [
@@ -339,10 +339,8 @@ def audit(
     wanted: set[str] = set()
     for item in items:
         # What is left out on purpose is not missing, and nobody reads it in the audit either.
-        # A private key is the one secret that a slice could cut in two.
-        text = redact(item.text)[0] if "PRIVATE KEY-----" in item.text else item.text
-        for part in slices(text):
-            wanted |= salient(redact(part)[0])
+        for part in redacted(item.text):
+            wanted |= salient(part)
     summary = normalise(summary_text)
     missing = sorted(one for one in wanted if one not in summary)
     return Audit(

@@ -13,15 +13,16 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from compression import cues
 from compression.exceptions import DraftRejected
 from compression.ledger import Addition, Delta, apply_delta, evict, render
 from compression.markdown import format_sources
 from compression.ports import TokenCounter
-from compression.redaction import redact
+from compression.redaction import redacted
 from compression.salience import PATH
-from compression.types import Draft, EntryState, Item, Ledger, Origin, Section
+from compression.types import Draft, EntryState, Item, Ledger, Section
 
 PROMPT_VERSION = "extract-1"
 SLICE = 0.01
@@ -35,7 +36,7 @@ SHARES = {
 }
 #: Up to which share of the room each section may fill it; what one leaves, the next may use.
 MOST_PENDING = 5
-#: Open ends at once; nobody resolves them, so the oldest make way.
+#: Open ends at once, those included that stand: here nobody knows which of these are done.
 LONGEST = {Section.DECISIONS: 240, Section.PENDING: 200, Section.CONTEXT: 200}
 QUOTED = 140
 #: Characters of each of the narrative's two quotations.
@@ -87,7 +88,11 @@ class ExtractiveSummarizer:
         pace = _Pace()
         found = _Found(focus=frozenset(focus.casefold().split()))
         for item in items:
-            for line in cues.prose_lines(item.text):
+            parts = []
+            for part in redacted(item.text):
+                parts.append(part)
+                await pace.breathe()
+            for line in cues.prose_lines("".join(parts)):
                 found.take(item, line)
                 await pace.breathe()
         if not found.first:
@@ -130,9 +135,12 @@ class ExtractiveSummarizer:
         narrative = found.narrative()
         used = self._counter.count(narrative)
         chosen: list[Addition] = []
-        taken: set[str] = {entry.text for entry in ledger.entries if entry.state is EntryState.LIVE}
+        live = [entry for entry in ledger.entries if entry.state is EntryState.LIVE]
+        taken = {entry.text for entry in live}
+        open_ends = sum(entry.section is Section.PENDING for entry in live)
         for section, share in SHARES.items():
-            for addition in found.ranked(section):
+            most = max(0, MOST_PENDING - open_ends) if section is Section.PENDING else None
+            for addition in islice(found.ranked(section), most):
                 if addition.text in taken:
                     continue
                 line = f"- {addition.text} [{format_sources(addition.sources)}]\n"
@@ -147,7 +155,7 @@ class ExtractiveSummarizer:
                 chosen.append(addition)
                 await on_tokens(used)
         chosen.sort(key=lambda one: one.sources)
-        return Delta(narrative=narrative, add=tuple(chosen), resolve=_overtaken(ledger, chosen))
+        return Delta(narrative=narrative, add=tuple(chosen))
 
     def _fit(self, merged: Ledger, before: Ledger, total: int) -> tuple[Ledger, tuple[str, ...]]:
         """The ledger within its cap, should eviction and dropping our own latest lines do it."""
@@ -198,14 +206,14 @@ class _Found:
     _seen: set[int] = field(default_factory=set)
 
     def take(self, item: Item, line: str) -> None:
-        """Look at one line of an item's prose."""
+        """Look at one line of an item's prose, without its secrets."""
         for path in PATH.findall(line):
             self._path(path, item.seq)
         if item.role == "tool":
             return
         pair = cues.PAIR.match(line)
         for raw in cues.END.split(line):
-            sentence, _ = redact(raw.strip(" \t*-#>")[:1000])
+            sentence = raw.strip(" \t*-#>")[:1000]
             if not any(character.isalnum() for character in sentence):
                 continue
             self._sentence(item, sentence, pair=pair is not None)
@@ -306,19 +314,6 @@ def _cut(text: str, length: int) -> str:
         return text
     cut = text.rfind(" ", length // 2, length)
     return text[: cut if cut > 0 else length].rstrip()
-
-
-def _overtaken(ledger: Ledger, chosen: Sequence[Addition]) -> tuple[int, ...]:
-    """Ids of the machine's oldest open ends, when there are more than may stand at once."""
-    standing = [
-        entry.id
-        for entry in ledger.entries
-        if entry.section is Section.PENDING
-        and entry.state is EntryState.LIVE
-        and entry.origin is Origin.MACHINE
-    ]
-    new = sum(addition.section is Section.PENDING for addition in chosen)
-    return tuple(standing[: max(0, len(standing) + new - MOST_PENDING)])
 
 
 def _merge(ledger: Ledger, delta: Delta, items: Sequence[Item]) -> tuple[Ledger, tuple[str, ...]]:

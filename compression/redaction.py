@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+from compression.salience import slices
 
 REDACTED = "[redacted]"
 
@@ -42,3 +45,11 @@ def redact(text: str) -> tuple[str, int]:
         text, found = pattern.subn(lambda match: match[1] + REDACTED, text)
         count += found
     return text, count
+
+
+def redacted(text: str) -> Iterator[str]:
+    """The text without its secrets, in slices that each keep others waiting for little."""
+    # A private key is the one secret that a slice, or a line, could cut in two.
+    whole = redact(text)[0] if "PRIVATE KEY-----" in text else text
+    for part in slices(whole):
+        yield redact(part)[0]

@@ -139,6 +139,40 @@ async def test_open_ends_do_not_pile_up() -> None:
     )
 
 
+async def test_an_open_end_that_stands_is_never_called_done() -> None:
+    """A model noted it, and the last resort does not know better.
+
+    Breaks when: open ends that stand make way for new ones.
+    """
+    standing = tuple(
+        Entry(id=n, section=Section.PENDING, text=f"test part {n}", sources=(1,))
+        for n in range(1, 5)
+    )
+    items = [say(n, "user", f"Still to do: file {n}. " + "word " * 60) for n in range(2, 9)]
+    draft = await extract(items, Ledger(entries=standing))
+    assert draft.ledger.entries[:4] == standing
+    assert len(texts(draft, Section.PENDING)) == 5
+    assert texts(draft, Section.DONE) == []
+
+
+KEY_LINE = "MIIEpAIBAAKCAQEA7x1Rk9Berlin2Paris3Rome4kq"
+
+
+@pytest.mark.parametrize(
+    ("said", "secret"),
+    [
+        (f"-----BEGIN RSA PRIVATE KEY-----\n{KEY_LINE}\n-----END RSA PRIVATE KEY-----", KEY_LINE),
+        ("Use postgres://me:ab=cdef@db.example/shop/orders there.", "cdef"),
+        ("word " * 797 + "my token is ghp_abcdefghijklmnopqrstuvwx12 today 7 8", "uvwx12"),
+    ],
+    ids=["a key of several lines", "a password within a path", "where a long line is cut"],
+)
+async def test_secrets_are_redacted_before_the_text_is_cut(said: str, secret: str) -> None:
+    """Breaks when: each sentence is redacted by itself, or paths are looked for before."""
+    draft = await extract([say(1, "user", said), say(2, "assistant", "So be it. " * 30)])
+    assert secret not in repr(draft.ledger)
+
+
 async def test_no_text_is_no_summary() -> None:
     with pytest.raises(DraftRejected):
         await extract([say(1, "user", " \n"), say(2, "assistant", "…")])
