@@ -64,6 +64,8 @@ _NEGATION = re.compile(
     r"|jamais|no|nunca|não|non|mai|niet|nooit|не|никогда)|n't|不|别|別|勿)\s*\Z",
     re.IGNORECASE,
 )
+_HASH = re.compile(r"(?=\d*[a-f])[0-9a-f]{7,40}")
+#: Of a commit, say: people write its beginning only.
 _WORDS = dict(
     zip(
         "0123456789",
@@ -268,9 +270,9 @@ class _EntryCheck:
         return self._unheard(text, said) or self._foreign(text)
 
     def _unheard(self, text: str, said: str) -> str:
-        plain = said.replace(",", "").replace("\\", "/")
+        plain = _plain(said)
         for one in sorted(evidence(text)):
-            found = one in said or one.replace(",", "").replace("\\", "/") in plain
+            found = _holds(said, one) or _holds(plain, _plain(one))
             if not found and not _in_words(one, said):
                 return f"{one[:60]} is not in the messages it cites"
         return ""
@@ -300,6 +302,20 @@ def _says(said: str, constraint: str) -> bool:
             return True
         start = said.find(words, start + 1)
     return False
+
+
+def _plain(text: str) -> str:
+    """The same however thousands are set apart and paths are written."""
+    return text.replace(",", "").replace("\\", "/")
+
+
+def _holds(said: str, one: str) -> bool:
+    """Whether a text holds these characters, and not as a part of a longer number."""
+    if one not in said or _HASH.fullmatch(one):
+        return one in said
+    before = r"(?<!\d)" if one[0].isdecimal() else ""
+    after = r"(?!\d)" if one[-1].isdecimal() else ""
+    return re.search(before + re.escape(one) + after, said) is not None
 
 
 def _in_words(number: str, said: str) -> bool:

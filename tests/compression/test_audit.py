@@ -27,6 +27,7 @@ ITEMS = [
     ),
     Item(seq=2, role="assistant", tokens=9, text="You must pay now. See https://example.org/a?b=1."),
     Item(seq=3, role="user", tokens=9, text="Never push to main. I do not like answers in French."),
+    Item(seq=4, role="assistant", tokens=9, text="BUG-123: 1,280 rows, v1.0.21, at 3f9ab412c."),
 ]  # fmt: skip
 
 
@@ -102,7 +103,8 @@ def test_a_summary_of_something_is_fit() -> None:
         rule("don't use tabs", 1), rule("Never push to main.", 3),
         rule("“don’t use tabs, ever”", 1),
         entry("port = 8080", 1), entry("get_user is in src/app.py", 1), entry("done 3 times", 1),
-        entry("they must pay", 2), entry("https://example.org/a?b=1", 2),
+        entry("they must pay", 2), entry("https://example.org/a?b=1", 2), entry("BUG-123", 4),
+        entry("v1.0.21", 4), entry("1,280 rows, 1280 rows", 4), entry("commit 3f9ab41", 4),
     ],
 )  # fmt: skip
 def test_what_its_sources_say_is_kept(addition: Addition) -> None:
@@ -118,14 +120,28 @@ def test_what_its_sources_say_is_kept(addition: Addition) -> None:
         rule("like answers in French", 3), rule("Avoid tabulators.", 1), rule("ever" * 200, 1),
         entry("port = 8081", 1), entry("src/other.py", 1), entry("get_users", 1),
         entry("https://evil.example/", 2), entry("port = 8080", 2), entry("x", 9), entry("x"),
-        entry("5 times", 1), entry("Пользователь говорит о сервере", 1, section=Section.DONE),
+        entry("5 times", 1), entry("port = 80", 1), entry("port = 808", 1), entry("BUG-12", 4),
+        entry("v1.0.2", 4), entry("Пользователь говорит о сервере", 1, section=Section.DONE),
     ],
 )  # fmt: skip
 def test_what_its_sources_do_not_say_is_dropped(addition: Addition) -> None:
-    """Breaks when: ``_EntryCheck.addition`` takes an assistant's words, or a negated rule."""
+    """Breaks when: an assistant's words, a negated rule or a part of a number are believed."""
     checked = check_entries(Delta(narrative="ok", add=(addition,)), ITEMS, Ledger())
     assert checked.kept.add == ()
     assert len(checked.problems) == len(checked.dropped) == 1
+
+
+def test_a_rule_has_at_most_400_characters() -> None:
+    """Breaks when: ``_EntryCheck.addition`` takes a constraint of any length."""
+    said = "Never push " + "word " * 100
+    items = [Item(seq=1, role="user", text=said, tokens=9)]
+    for length, kept in ((400, 1), (401, 0)):
+        # Within a word nothing would be found.
+        text = said[: length - 3].rsplit(" ", 1)[0]
+        text += " " * (length - len(text) - 4) + "word"
+        checked = check_entries(Delta(narrative="ok", add=(rule(text, 1),)), items, Ledger())
+        assert len(text) == length
+        assert len(checked.kept.add) == kept
 
 
 def test_a_rule_that_cites_the_wrong_message_gets_the_right_one() -> None:
