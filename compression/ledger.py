@@ -196,13 +196,17 @@ class _Merge:
     user_seqs: frozenset[int]
     notes: list[str] = field(default_factory=list)
     _known: set[tuple[Section, str]] = field(default_factory=set)
+    _removed: set[str] = field(default_factory=set)
+    #: What a person struck out; it does not come back under another heading either.
     _next_id: int = 0
 
     def __post_init__(self) -> None:
         self._next_id = max(self.entries, default=0) + 1
         for entry in self.entries.values():
-            if entry.state in VISIBLE or _removed_by_person(entry):
+            if entry.state in VISIBLE:
                 self._known.add(_key(entry.section, entry.text))
+            elif entry.origin is Origin.PERSON:
+                self._removed.add(_plain(entry.text))
 
     def _open(self, id_: int, operation: str) -> Entry | None:
         """The live entry that the machine may change, else a note and None."""
@@ -260,7 +264,7 @@ class _Merge:
             self.notes.append(f"{operation} ignored: its sources lie outside the span: {text:.80}")
             return False
         key = _key(section, text)
-        if key in self._known:
+        if key in self._known or key[1] in self._removed:
             return False
         self._known.add(key)
         self.entries[self._next_id] = Entry(
@@ -274,13 +278,14 @@ class _Merge:
         return True
 
 
-def _removed_by_person(entry: Entry) -> bool:
-    return entry.origin is Origin.PERSON and entry.state not in VISIBLE
-
-
 def _key(section: Section, text: str) -> tuple[Section, str]:
-    """What makes two entries the same: blanks, case and a last full stop do not matter."""
-    return section, " ".join(text.split()).casefold().rstrip(".。!")
+    """What makes two entries the same."""
+    return section, _plain(text)
+
+
+def _plain(text: str) -> str:
+    """A text as it is compared: blanks, case and a last full stop do not matter."""
+    return " ".join(text.split()).casefold().rstrip(".。!")
 
 
 def evict(

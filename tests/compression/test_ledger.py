@@ -89,13 +89,17 @@ def test_duplicates_are_not_added() -> None:
     assert merge(Delta(add=(same, same)))[0] == LEDGER
 
 
-def test_i13_what_a_person_removed_never_comes_back() -> None:
-    """I13. Breaks when: ``_Merge`` no longer counts a person's lifted entries as known."""
+@pytest.mark.parametrize("section", [Section.FILES, Section.CONTEXT])
+def test_i13_what_a_person_removed_never_comes_back(section: Section) -> None:
+    """I13: neither where it stood nor under another heading.
+
+    Breaks when: ``_Merge`` does not look at what a person removed, or only in its section.
+    """
     removed = Entry(
         id=1, section=Section.FILES, text="a.py", state=EntryState.LIFTED, origin=Origin.PERSON
     )
     ledger = Ledger(entries=(removed,))
-    again = Addition(section=Section.FILES, text="A.py", sources=(12,))
+    again = Addition(section=section, text="A.py", sources=(12,))
     assert merge(Delta(add=(again,)), ledger)[0] == ledger
 
 
@@ -192,8 +196,22 @@ def test_i18_eviction_never_takes_rules_open_ends_or_a_persons_words(cap: int) -
 
 
 def test_eviction_goes_by_order_and_age() -> None:
-    _, gone = evict(full(), words(render(full())) - 12, words)
-    assert gone[:3] == ("span 1", "span 2", "entry number 3")
+    """Narrative, done, context, files, decisions; the oldest first.
+
+    Breaks when: two sections of ``EVICTION_ORDER`` change places.
+    """
+    before = full()
+    _, gone = evict(before, 0, words)
+    by_section = [
+        entry.text
+        for section in (Section.DONE, Section.CONTEXT, Section.FILES, Section.DECISIONS)
+        for entry in before.entries
+        if entry.section is section and entry.origin is Origin.MACHINE
+    ]
+    assert gone == ("span 1", "span 2", *by_section)
+    _, few = evict(before, words(render(before)) - 12, words)
+    assert few == gone[: len(few)]
+    assert len(few) == 3
 
 
 def test_the_last_line_stays() -> None:
