@@ -240,6 +240,7 @@ class PromptSummarizer:
             narrative=first.kept.narrative or second.kept.narrative,
             add=(*first.kept.add, *second.kept.add),
             supersede=(*first.kept.supersede, *second.kept.supersede),
+            lift=(*first.kept.lift, *second.kept.lift),
         )
         sent_back = (note.replace("dropped", "sent back", 1) for note in first.dropped)
         return Checked(kept=kept, dropped=(*sent_back, *second.dropped), problems=second.problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,17 @@ import pytest
 from compression.exceptions import DraftRejected, SummarizerError
 from compression.summarizer import PROMPT_VERSION, PromptSummarizer, instructions, read_delta
 from compression.tokens import CharacterCounter
-from compression.types import Completion, Draft, Entry, Item, Ledger, Origin, Role, Section
+from compression.types import (
+    Completion,
+    Draft,
+    Entry,
+    EntryState,
+    Item,
+    Ledger,
+    Origin,
+    Role,
+    Section,
+)
 
 COUNTER = CharacterCounter()
 GOOD = {"narrative": "They talked.", "add": []}
@@ -177,6 +188,17 @@ async def test_a_repair_also_names_the_rules_that_were_forgotten() -> None:
     assert len(model.asked) == 1
 
 
+async def test_a_repair_may_cite_the_message_that_takes_a_rule_back() -> None:
+    """Breaks when: ``_repair`` keeps the first answer's lifts only."""
+    rule = Entry(id=4, section=Section.CONSTRAINTS, text="Never use tabs.", sources=(1,))
+    items = [say(2, "user", "What is the capital of Peru?"), say(3, "user", "Use tabs again.")]
+    wrong, right = ({"id": 4, "source": seq} for seq in (2, 3))
+    model = Model({"narrative": "They spoke.", "lift": [wrong]}, {"lift": [right]})
+    made, _ = await draft(model, items, Ledger(entries=(rule,)))
+    assert len(model.asked) == 2
+    assert made.ledger.entries == (replace(rule, state=EntryState.LIFTED),)
+
+
 async def test_secrets_stay_out_of_the_ledger() -> None:
     made, _ = await draft(Model({"add": [add("key sk-proj-abcdefghijklmnop1234", 1)]}))
     assert made.ledger.entries[0].text == "key [redacted]"
@@ -199,6 +221,18 @@ async def test_p01_what_is_quoted_cannot_leave_its_quotation() -> None:
     assert model.asked[0].count("</message-ab12cd34>") == 1
 
 
+@pytest.mark.parametrize("echo", ["<message-ab12cd34>", instructions()[:400]])
+async def test_an_echo_of_the_question_is_no_summary(echo: str) -> None:
+    """Though it comes under a heading that is known.
+
+    Breaks when: ``_answer`` does not say what was asked with.
+    """
+    model = Model(f"## Summary\n{echo}", GOOD)
+    made, _ = await draft(model)
+    assert "repeated its instructions" in model.asked[1]
+    assert made.ledger.narrative[0].text == "They talked."
+
+
 async def test_a_long_span_is_folded_chunk_by_chunk_within_the_window() -> None:
     items = [say(n, "user" if n % 2 else "assistant", f"word{n} " * 120) for n in range(1, 60)]
     model = Model(GOOD, window=4000)
@@ -209,6 +243,20 @@ async def test_a_long_span_is_folded_chunk_by_chunk_within_the_window() -> None:
     assert len(made.ledger.narrative) == len(model.asked)
     assert made.ledger.narrative[0].first_seq == 1
     assert made.ledger.narrative[-1].through_seq == 59
+
+
+async def test_each_call_is_shown_the_notes_as_they_are_by_then() -> None:
+    """Breaks when: a call is not shown the ledger, or each the one that the span began with."""
+    theirs = Entry(id=4, section=Section.DECISIONS, text="use SQLite", origin=Origin.PERSON)
+    items = [say(n, "user" if n % 2 else "assistant", f"word{n} " * 120) for n in range(1, 30)]
+    model = Model({"add": [add("word1 matters", 1)]}, GOOD, window=4000)
+    await draft(model, items, Ledger(entries=(theirs,)))
+    first, second = model.asked[:2]
+    assert all(
+        "[4] decisions (written by a person: fixed): use SQLite" in one for one in (first, second)
+    )
+    assert "[5] context: word1 matters" not in first
+    assert "[5] context: word1 matters" in second
 
 
 async def test_one_giant_message_is_split_and_a_tool_result_cut() -> None:
