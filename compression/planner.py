@@ -96,9 +96,10 @@ def plan(
     if not outline.cuts:
         _refuse("There is nothing to compress yet: only the latest turn is left.", frees=0.0)
     cap = cap_tokens(sizes, settings)
-    room = min(
-        sizes.ruler(TAIL_SHARE),
-        sizes.ruler(settings.landing) - sizes.fixed - sizes.pinned - max(cap, sizes.summary),
+    room = _Room(
+        tail=sizes.ruler(TAIL_SHARE),
+        landing=sizes.ruler(settings.landing)
+        - (sizes.fixed + sizes.pinned + max(cap, sizes.summary)),
     )
     manual = trigger is Trigger.MANUAL
     if through_seq is not None:
@@ -113,6 +114,16 @@ def plan(
         through_seq=items[cut - 1].seq,
         source_tokens=outline.before[cut],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """Ruler tokens that may stay verbatim."""
+
+    tail: int
+    #: Of the tail.
+    landing: int
+    #: Of the tail and of the pins before it, which are quoted again.
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +153,15 @@ class _Outline:
         """Ruler tokens from ``cut`` to the end."""
         return self.before[-1] - self.before[cut]
 
-    def cut_within(self, room: int) -> int:
+    def cut_within(self, room: _Room) -> int:
         """The first cut whose tail fits in ``room``; the last turn when none does."""
-        return next((cut for cut in self.cuts if self.tail(cut) <= room), self.cuts[-1])
+        for cut in self.cuts:
+            tail = self.tail(cut)
+            if tail <= room.tail and tail + self.pinned_before[cut] <= room.landing:
+                return cut
+        return self.cuts[-1]
 
-    def cut_keeping(self, turns: int, messages: int, room: int) -> int:
+    def cut_keeping(self, turns: int, messages: int, room: _Room) -> int:
         """The cut that keeps so many turns and messages, or fewer when they do not fit."""
         wanted = self.cuts[max(0, len(self.cuts) - max(1, turns))]
         enough = len(self.before) - 1 - messages

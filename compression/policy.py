@@ -42,11 +42,6 @@ class PolicySettings:
         """Where masking and background preparation begin."""
         return min(self.soft_threshold, self.threshold - 0.1)
 
-    @property
-    def landing(self) -> float:
-        """Where a compression must bring usage to."""
-        return min(0.45, self.threshold - 0.2)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:

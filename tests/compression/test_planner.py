@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,6 +138,29 @@ def test_pins_of_the_span_are_counted_as_staying() -> None:
     items = talk(20, pinned=True)
     with pytest.raises(NothingToCompress):
         plan(items, sizes(), SETTINGS, trigger=Trigger.THRESHOLD)
+
+
+def test_pins_of_the_span_take_room_from_the_tail() -> None:
+    """They are quoted again, so a run that lands keeps less verbatim, and is not refused.
+
+    Breaks when: ``cut_within`` looks at the tail alone.
+    """
+    figures = sizes(fixed=500, calibration=1.0)
+    items = talk(27)
+    items[1] = replace(items[1], tokens=600, pinned=True)
+    span = plan(items, figures, SETTINGS, trigger=Trigger.THRESHOLD)
+    standing = figures.fixed + 600 + cap_tokens(figures, SETTINGS)
+    tail = sum(item.tokens for item in items[len(span.items) :])
+    assert figures.share(standing + tail) <= SETTINGS.landing
+    assert figures.share(standing + tail + 200) > SETTINGS.landing
+
+
+def test_an_automatic_run_must_reach_the_landing() -> None:
+    """Breaks when: ``_check_worth`` does not ask where an automatic run lands."""
+    items = talk(27)
+    assert plan(items, sizes(), SETTINGS, trigger=Trigger.MANUAL, through_seq=20).through_seq == 20
+    with pytest.raises(NothingToCompress, match="too large"):
+        plan(items, sizes(), SETTINGS, trigger=Trigger.THRESHOLD, through_seq=20)
 
 
 def test_worth_applying_needs_a_tenth() -> None:

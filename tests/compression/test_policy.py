@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compression.planner import PlannerSettings
 from compression.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.types import ContextAction as Action
 from compression.types import Usage
@@ -90,12 +91,21 @@ def test_what_leaves_turns_out_names_the_cause(state: dict[str, Any], cause: str
         assert decision.reason.startswith(expected)
 
 
-def test_thresholds_are_clamped_and_keep_their_distance() -> None:
+def test_thresholds_are_clamped() -> None:
     assert PolicySettings(threshold=0.1).threshold == 0.5
     assert PolicySettings(threshold=2).threshold == 0.95
-    for threshold in (0.5, 0.6, 0.8, 0.95):
-        settings = PolicySettings(threshold=threshold)
-        assert settings.landing < settings.soft < settings.threshold
+
+
+@pytest.mark.parametrize(
+    ("threshold", "soft", "landing"),
+    [(0.5, 0.4, 0.3), (0.6, 0.5, 0.4), (0.7, 0.6, 0.45), (0.8, 0.65, 0.45), (0.95, 0.65, 0.45)],
+)
+def test_where_preparing_begins_and_where_a_compression_lands(
+    threshold: float, soft: float, landing: float
+) -> None:
+    """Breaks when: soft is not min(0.65, threshold - 0.1), or landing not min(0.45, it - 0.2)."""
+    assert PolicySettings(threshold=threshold).soft == pytest.approx(soft)
+    assert PlannerSettings(threshold=threshold).landing == pytest.approx(landing)
 
 
 def test_every_state_gets_an_answer_that_can_be_done() -> None:
