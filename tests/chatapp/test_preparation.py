@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -313,7 +314,8 @@ async def test_i16_one_giant_turn_is_shortened_to_fit(alice: User) -> None:
 async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -> None:
     """I11, C05: three failed runs, then turns are left out without asking it again.
 
-    Breaks when: the policy is not told what the breaker says.
+    Until the conversation has grown by a quarter of the budget.
+    Breaks when: the policy is not told what the breaker says, or how much was said since.
     """
     code = await filled(alice, 12)
     pk = await pk_of(code)
@@ -325,6 +327,11 @@ async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -
         assert view.truncated_because.startswith("summarising failed: ")
         await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
     assert len(failing.calls) == 3
+    for turns, calls in ((3, 3), (1, 4), (3, 4)):
+        await stored(partial(fill, code, turns))
+        await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
+        await prepare(pk, means_with(failing))
+        assert len(failing.calls) == calls
 
 
 async def test_i11_a_ready_draft_that_cannot_be_applied_does_not_close_the_breaker(

@@ -76,6 +76,13 @@ def test_i18_a_rule_that_no_summariser_noted_is_kept_by_code() -> None:
     assert "kept by code" not in str(noted["notes"])
 
 
+def test_what_was_dropped_on_the_way_is_kept_with_the_version() -> None:
+    """Breaks when: the audit leaves the draft's notes out."""
+    case = case_of(conversation())
+    draft = replace(merged(case.span.items, Ledger(), TALK, model="m"), notes=("dropped: x",))
+    assert judge(draft, case).audit["notes"] == ("dropped: x",)
+
+
 def test_what_the_tail_says_is_not_looked_at() -> None:
     """It is sent verbatim still. Breaks when: all items are looked at instead of the span's."""
     items = conversation()
@@ -98,7 +105,9 @@ def test_i13_a_rule_that_a_person_struck_out_stays_out() -> None:
 
 
 def test_rules_go_before_what_can_be_evicted_and_never_make_a_draft_too_long() -> None:
-    """Breaks when: the rules kept by code have no bound, or are added after eviction."""
+    """Breaks when: the rules kept by code have no bound, or are added after eviction, or nobody
+    is told what was evicted.
+    """
     rules = [f"Never paint the gadget number {n} in colour {7 * n}, please." for n in range(13)]
     context = [f"fact number {n} is {n * 11}" for n in range(60)]
     filled, _ = apply_delta(Ledger(), TALK, first_seq=1, through_seq=1, user_seqs=[1])
@@ -116,6 +125,11 @@ def test_rules_go_before_what_can_be_evicted_and_never_make_a_draft_too_long() -
     assert 3 <= kept < len(rules)
     assert sum(COUNTER.count(rule) for rule in rules if rule in text) <= cap * standing.KEPT_SHARE
     assert "there is no room" in str(result["notes"])
+    gone = [fact for fact in context if fact not in text]
+    evicted = result["evicted"]
+    assert isinstance(evicted, tuple)
+    assert gone
+    assert [one for one in evicted if one in context] == gone
 
 
 @pytest.mark.parametrize("state", [EntryState.REPLACED, EntryState.EVICTED, None])
@@ -160,12 +174,48 @@ def test_what_must_be_kept_may_exceed_the_cap_up_to_a_fifth_of_the_budget() -> N
                 judged(TALK, case)
 
 
+@pytest.mark.parametrize(("tokens", "lands"), [(400, True), (460, False)])
+def test_a_summary_above_its_cap_must_reach_the_landing_too(tokens: int, lands: bool) -> None:
+    """Breaks when: ``_check_gain`` does not ask where the run lands."""
+    note = Entry(
+        id=1,
+        section=Section.CONTEXT,
+        text=("word " * tokens)[: 3 * tokens],
+        origin=Origin.PERSON,
+    )
+    items = [replace(item, tokens=60) for item in conversation(messages=36)]
+    case = case_of(items, Ledger(entries=(note,)))
+    case = replace(case, sizes=replace(SIZES, fixed=300))
+    if lands:
+        judged(TALK, case)
+    else:
+        with pytest.raises(Fruitless, match="still be too long"):
+            judged(TALK, case)
+
+
 def test_a_summary_that_frees_too_little_is_fruitless() -> None:
     """Breaks when: ``_check_gain`` asks for nothing."""
     case = case_of(conversation())
     short = replace(case, span=replace(case.span, items=case.span.items[:1], through_seq=1))
     with pytest.raises(Fruitless, match="would free"):
         judged(TALK, short)
+
+
+@pytest.mark.parametrize(("messages", "fits"), [(6, True), (4, False)])
+def test_where_what_must_stay_is_large_a_tenth_is_enough(messages: int, fits: bool) -> None:
+    """Fixed parts and the last turn alone are above the landing.
+
+    Breaks when: ``_check_gain`` asks for 0.20 or for the landing there, too, or for nothing.
+    """
+    items = [replace(item, tokens=75) for item in conversation(messages=18)]
+    span = Span(items=tuple(items[:messages]), through_seq=messages, source_tokens=75 * messages)
+    sizes = replace(SIZES, fixed=1200)
+    case = replace(case_of(conversation()), items=items, span=span, sizes=sizes)
+    if fits:
+        judged(TALK, case)
+    else:
+        with pytest.raises(Fruitless, match="10% is needed"):
+            judged(TALK, case)
 
 
 @pytest.mark.parametrize(("least", "fits"), [(0.10, True), (0.20, False)])

@@ -317,9 +317,14 @@ async def test_i10_a_long_run_keeps_its_lease(conversation: Conversation) -> Non
 
 
 async def test_cancelling_by_a_person_ends_the_run(conversation: Conversation) -> None:
+    """And does not count for the breaker, whatever failed before.
+
+    Breaks when: every run's last attempt counts as one that ended it.
+    """
     summarizer = ScriptedSummarizer()
     summarizer.enqueue(GOOD, wait=asyncio.Event())
-    run = asyncio.create_task(compress(conversation, summarizer))
+    failing = scripted(SummarizerError())
+    run = asyncio.create_task(compress(conversation, failing, summarizer))
     await summarizer.started.wait()
 
     assert await services.cancel(conversation.pk)
@@ -478,7 +483,8 @@ async def test_i11_c05_a_bad_draft_changes_nothing(
 ) -> None:
     """I11, C05: refused drafts leave the state intact, with a reason and a bounded cost.
 
-    Breaks when: judge() does not check the summary, or the ladder tries a summariser again.
+    Breaks when: judge() does not check the summary, the ladder tries a summariser again, or what
+    frees too little is counted as a failure.
     """
     summarizer = scripted(bad, GOOD)
 
@@ -497,7 +503,8 @@ async def test_i11_c05_a_bad_draft_changes_nothing(
     assert attempt.status in {SummaryStatus.REJECTED, SummaryStatus.FAILED}
     assert attempt.reason == outcome.reason
     counted = await store.abreaker(conversation.pk)
-    assert counted.fruitless + counted.failures == 1
+    fruitless = bad is BAD["much too long"]
+    assert (counted.fruitless, counted.failures) == (fruitless, not fruitless)
     # The chat stays usable, and so does compression.
     assert (await database(add, conversation, "user")).seq == 31
     assert (await compress(conversation, summarizer)).success
@@ -547,6 +554,15 @@ async def test_the_ladder_walks_down_to_the_extract(conversation: Conversation) 
     assert [row.status.value for row in attempts] == ["active", "failed", "rejected"]
     assert attempts[1].reason == "The server is down."
     assert attempts[0].degraded
+
+
+async def test_a_run_that_fails_counts_once_however_many_models_were_asked(
+    conversation: Conversation,
+) -> None:
+    """Breaks when: each attempt counts for the breaker."""
+    await compress(conversation, scripted(SummarizerError()), scripted(SummarizerError()))
+    assert len(await versions(conversation)) == 2
+    assert (await store.abreaker(conversation.pk)).failures == 1
 
 
 async def test_the_second_model_answers_for_the_first(conversation: Conversation) -> None:
@@ -653,6 +669,44 @@ async def test_a_background_run_becomes_the_one_that_is_waited_for(
     assert [name for name, _ in heard if name != "progress"] == ["started", "completed"]
     assert heard[0][1]["locks_input"] is True
     assert heard[0][1]["message_count"] == outcome.message_count
+
+
+async def test_a_run_of_another_process_becomes_the_one_that_is_waited_for(
+    conversation: Conversation,
+) -> None:
+    """Who asked is told, and so are the viewers: the page locks.
+
+    Breaks when: nothing is announced of a run that does not live here.
+    """
+    pk = conversation.pk
+    assert await store.aclaim(pk, trigger=Trigger.BACKGROUND, locks_input=False)
+    with recorded() as heard, pytest.raises(CompressionRunning) as caught:
+        await compress(conversation, scripted(GOOD))
+    assert caught.value.fields == {"promoted": True}
+    assert (await store.aread_state(pk)).locks_input
+    ((name, told),) = heard
+    assert (name, told["trigger"], told["locks_input"]) == ("started", Trigger.THRESHOLD, True)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_run_that_another_process_made_urgent_is_applied(
+    conversation: Conversation, fails: bool
+) -> None:
+    """It learns of that from its lease alone.
+
+    Breaks when: a run goes by the trigger that it began with.
+    """
+    summarizer, go_on = ScriptedSummarizer(), asyncio.Event()
+    summarizer.enqueue(SummarizerError() if fails else GOOD, wait=go_on)
+    run = asyncio.create_task(
+        services.prepare(conversation.pk, engine=engine(summarizer, extract=True), sizes=SIZES)
+    )
+    await summarizer.started.wait()
+    assert await store.apromote(conversation.pk, trigger=Trigger.THRESHOLD, locks_input=True)
+    go_on.set()
+    outcome = await run
+    assert (outcome.success, outcome.version, outcome.degraded) == (True, 1, fails)
+    assert outcome.trigger is Trigger.THRESHOLD
 
 
 # --- a person's ---------------------------------------------------------------------------------
