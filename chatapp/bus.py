@@ -10,8 +10,8 @@ import asyncio
 import logging
 import uuid
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -148,13 +148,14 @@ class Bus:
             "conversation": conversation_id,
             "event": asdict(published) if published else None,
         }
-        try:
-            async with asyncio.timeout(LAYER_PATIENCE):
-                await self._layer.group_send(_group(conversation_id), message)
-        except Exception as error:
-            # Viewers elsewhere look at the database by themselves; the reply must go on.
-            self._rests_until = now() + LAYER_REST
-            _complain("The channel layer did not take an event.", error)
+        with _cancellable():
+            try:
+                async with asyncio.timeout(LAYER_PATIENCE):
+                    await self._layer.group_send(_group(conversation_id), message)
+            except Exception as error:
+                # Viewers elsewhere look at the database by themselves; the reply must go on.
+                self._rests_until = now() + LAYER_REST
+                _complain("The channel layer did not take an event.", error)
 
     @asynccontextmanager
     async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
@@ -162,7 +163,8 @@ class Bus:
         viewer = Subscription()
         self._viewers[conversation_id].add(viewer)
         try:
-            await self._settle(conversation_id)
+            with _cancellable():
+                await self._settle(conversation_id)
             yield viewer
         finally:
             viewers = self._viewers[conversation_id]
@@ -238,6 +240,21 @@ class Bus:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """Let a task that is cancelled in the block know it where the block does not.
+
+    Redis's client sends by ``asyncio.wait_for``, which before Python 3.12 swallows a cancellation
+    that comes just as its work is done: a reply would go on after Stop.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    yield
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 def _complain(sentence: str, error: Exception) -> None:

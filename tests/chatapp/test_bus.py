@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -295,3 +296,50 @@ async def test_w11_an_event_that_is_not_understood_does_not_deafen_the_process(
         told = await next_of(viewer)
     assert told is not None
     assert told.event_no == 5
+
+
+class Swallowing(Counting):
+    """Calls last until they are cancelled, and end as if they were not.
+
+    So does ``asyncio.wait_for`` before Python 3.12, by which Redis's client sends, where the
+    cancellation comes just as its work is done.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.called = asyncio.Event()
+
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        self.called.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async def group_add(self, group: str, channel: str) -> None:
+        await self.group_send(group, {})
+
+
+@pytest.mark.parametrize("what", ["publish", "subscribe"])
+async def test_l14_a_cancellation_is_not_lost_in_the_layer(what: str) -> None:
+    """A reply that is stopped just as a piece of it was sent does not go on, nor does a viewer who
+    has left.
+
+    Breaks when: ``_cancellable`` is taken off.
+    """
+    layer = Swallowing()
+    bus = Bus(layer, render)
+
+    async def follow() -> None:
+        async with bus.subscribe(CONVERSATION):
+            pass
+
+    async def publish() -> None:
+        # Somebody looks: nothing is published for nobody.
+        bus._viewers[CONVERSATION].add(Subscription())
+        await bus.publish(title(1))
+
+    task = asyncio.create_task(publish() if what == "publish" else follow())
+    await layer.called.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await bus.aclose()
