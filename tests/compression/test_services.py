@@ -747,6 +747,20 @@ async def test_an_edit_is_checked_and_kept(conversation: Conversation) -> None:
     assert (await database(stored, conversation)).compressed_context == ""
 
 
+@pytest.mark.parametrize(("tokens", "fits"), [(600, True), (601, False)])
+async def test_an_edit_may_have_twice_the_cap(
+    conversation: Conversation, tokens: int, fits: bool
+) -> None:
+    """The cap is 300 here. Breaks when: the limit of an edit is another."""
+    text = ("## Context\n\n- " + "word " * 400)[: 3 * tokens - 1] + "."
+    assert COUNTER.count(text) == tokens
+    if fits:
+        assert await edit(conversation, text, expected_version=0) == 1
+    else:
+        with pytest.raises(SummaryInvalid):
+            await edit(conversation, text, expected_version=0)
+
+
 async def test_clear_leaves_no_summary(conversation: Conversation) -> None:
     await compress(conversation, scripted(GOOD))
     assert await services.clear(conversation.pk, transcript=TRANSCRIPT) == 2

@@ -188,6 +188,21 @@ async def test_a_repair_also_names_the_rules_that_were_forgotten() -> None:
     assert len(model.asked) == 1
 
 
+async def test_a_repair_fits_the_window_however_much_is_wrong() -> None:
+    """Breaks when: every problem is named. :class:`Model` takes nothing above its window."""
+    wrong = [add(f"port {n} = {9000 + n} " + "word " * 30, 1) for n in range(200)]
+    model = Model({"narrative": "They talked.", "add": wrong}, GOOD, window=4000)
+    made, _ = await draft(model)
+    assert len(model.asked) == 2
+    assert len(made.notes) == 200
+
+
+async def test_what_the_merge_ignores_is_noted() -> None:
+    """Breaks when: the notes of ``apply_delta`` are dropped."""
+    made, _ = await draft(Model({"narrative": "They talked.", "resolve": [99]}))
+    assert made.notes == ("resolve 99 ignored: there is no such entry.",)
+
+
 async def test_a_repair_may_cite_the_message_that_takes_a_rule_back() -> None:
     """Breaks when: ``_repair`` keeps the first answer's lifts only."""
     rule = Entry(id=4, section=Section.CONSTRAINTS, text="Never use tabs.", sources=(1,))
