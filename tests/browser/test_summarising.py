@@ -116,7 +116,7 @@ async def test_what_is_left_out_is_said_until_a_summary_takes_it_in(
     screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
 ) -> None:
     page = screen.page
-    texts = [CODE, "```\nok\n```"] * 8
+    texts = [CODE, "```\nok\n```"] * 9
     await screen.page.goto(imported(product, tmp_path, *texts))
     model.script(REFUSAL, REPLY)
     await screen.ask(CODE)
