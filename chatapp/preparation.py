@@ -69,6 +69,8 @@ class Prepared:
     sizes: Sizes
     rests: bool = False
     #: Summarising failed so often that no model is asked.
+    extractable: bool = False
+    #: But an extract may stand in for one.
 
 
 @dataclass(slots=True)
@@ -192,6 +194,7 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
         decision=decision,
         request=replace(prepared.request, manifest=manifest),
         rests=state.breaker_open,
+        extractable=state.extractable,
     )
 
 
@@ -210,6 +213,7 @@ async def _with_standing(
         # Where nothing could be applied, the ready draft was tried too.
         ready=ready is not None and not tried.compression_failed,
         ready_frees=frees,
+        extractable=not past.waited,
         breaker_open=breaker_open(past.fruitless, past.failures, sized.share(grown)),
         undone=await store.aundone(basis.conversation_id),
     )
@@ -267,7 +271,7 @@ async def _compress(
     applied = await services.apply_ready(conversation_id, engine=means.engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
         return
-    if prepared.rests:
+    if prepared.rests and not prepared.extractable:
         # It was for the ready draft's sake alone, which cannot be applied.
         tried.compression_failed = True
         return
@@ -277,6 +281,7 @@ async def _compress(
             engine=means.engine,
             sizes=prepared.sizes,
             trigger=Trigger.OVERFLOW if overflowed else Trigger.THRESHOLD,
+            extract_only=prepared.rests,
             settings=settings,
         )
         tried.compression_failed = not outcome.success

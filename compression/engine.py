@@ -41,3 +41,5 @@ class Request:
     focus: str = ""
     through_seq: int | None = None
     locks_input: bool = False
+    extract_only: bool = False
+    #: Ask no model: they have failed too often.

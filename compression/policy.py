@@ -53,6 +53,8 @@ class PolicyState:
     #: Share of the budget that it would free; None when not known.
     breaker_open: bool = False
     #: Too many runs were fruitless; the summariser is left alone.
+    extractable: bool = False
+    #: They were runs in the background, which no extract ends: one may still stand in.
     undone: bool = False
     #: The last change was an Undo: the automatic trigger waits until 0.95.
     in_tool_loop: bool = False
@@ -94,11 +96,11 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
         return _between(share, state)
     if _ready_is_worth_it(state):
         return answer(ContextAction.COMPRESS, "A prepared summary is ready to be applied.")
-    may_compress = state.compressible and not state.breaker_open
+    may_compress = state.compressible and (state.extractable or not state.breaker_open)
     if state.maskable > 0 and (not may_compress or share - state.maskable < trigger):
         return answer(ContextAction.MASK, "Old tool results can be masked instead.")
     if may_compress:
-        return answer(ContextAction.COMPRESS, "Usage has reached the threshold.")
+        return answer(ContextAction.COMPRESS, _why_compress(state))
     return _make_room(share, state, _why_no_summary(state))
 
 
@@ -119,6 +121,12 @@ def _between(share: float, state: PolicyState) -> Decision:
     return Decision(
         action=ContextAction.CONTINUE, reason="Nothing needs to be done yet.", usage=share
     )
+
+
+def _why_compress(state: PolicyState) -> str:
+    if state.breaker_open:
+        return "Summarising failed too often, so an extract stands in."
+    return "Usage has reached the threshold."
 
 
 def _why_no_summary(state: PolicyState) -> str:

@@ -197,7 +197,7 @@ class Run:
             counter=engine.counter,
         )
         last: SummarizerError = SummarizerError()
-        for summarizer in engine.summarizers:
+        for summarizer in () if self._request.extract_only else engine.summarizers:
             try:
                 return await self._attempt(summarizer, case, degraded=False)
             except SummarizerError as error:

@@ -53,13 +53,15 @@ async def compress(
     focus: str = "",
     through_seq: int | None = None,
     locks_input: bool = True,
+    extract_only: bool = False,
     settings: CompressionSettings | None = None,
 ) -> Outcome:
     """Compress now and answer how it ended; the outcome's ``code`` says why it did not succeed.
 
     A host that prepares in the background tries :func:`apply_ready` first, which costs no call.
     ``focus`` is what the summary should keep above all; ``through_seq`` asks to compress up to
-    that message. Raises NothingToCompress before any summariser is called, and
+    that message; ``extract_only`` asks no model. Raises NothingToCompress before any summariser is
+    called, and
     CompressionRunning when another run holds the lease: a background run is then made the one
     that is waited for (``fields["promoted"]``), and :func:`settled` tells when it has ended.
     """
@@ -72,6 +74,7 @@ async def compress(
         focus=focus,
         through_seq=through_seq,
         locks_input=locks_input,
+        extract_only=extract_only,
     )
     run = await claimed(request)
     if run is None and not focus and through_seq is None:

@@ -50,6 +50,8 @@ class Breaker:
     #: Runs whose draft freed too little.
     failures: int = 0
     #: Runs that gave no fit draft at all.
+    waited: int = 0
+    #: Those of either kind that the conversation waited for: no extract was fit either.
     tail_tokens: int = 0
     #: Ruler tokens of all live messages after the boundary at the last of them.
     reason: str = ""
@@ -256,17 +258,18 @@ def breaker(conversation_id: int) -> Breaker:
         pk__gt=success.first() or 0, status__in=NO_SUCCESS, parent__in=_version(conversation_id)
     )
     final = [
-        (audit, reason)
-        for audit, reason in since.order_by("pk").values_list("audit", "reason")
+        (audit, reason, trigger)
+        for audit, reason, trigger in since.order_by("pk").values_list("audit", "reason", "trigger")
         if audit.get("final")
     ]
     if not final:
         return Breaker()
-    fruitless = sum(1 for audit, _ in final if audit["fruitless"])
-    last, reason = final[-1]
+    fruitless = sum(1 for audit, _, _ in final if audit["fruitless"])
+    last, reason, _ = final[-1]
     return Breaker(
         fruitless=fruitless,
         failures=len(final) - fruitless,
+        waited=sum(1 for _, _, trigger in final if trigger != Trigger.BACKGROUND.value),
         tail_tokens=last["tail_tokens"],
         reason=reason,
     )

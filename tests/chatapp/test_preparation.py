@@ -56,12 +56,14 @@ class Changes:
         self.number += 1
 
 
-def means_with(*summarizers: Summarizer, profile: Profile = PROFILE) -> Means:
+def means_with(
+    *summarizers: Summarizer, profile: Profile = PROFILE, extract: Summarizer | None = None
+) -> Means:
     engine = Engine(
         transcript=StoredTranscript(),
         counter=COUNTER,
         summarizers=summarizers,
-        extract=ScriptedSummarizer(label="extract"),
+        extract=extract or ScriptedSummarizer(label="extract"),
     )
     return Means(
         profile=profile, counter=COUNTER, changed=Changes(), engine_for=lambda profile: engine
@@ -332,6 +334,28 @@ async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -
         await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
         await prepare(pk, means_with(failing))
         assert len(failing.calls) == calls
+
+
+async def test_i11_an_extract_stands_in_for_models_that_only_fail(alice: User) -> None:
+    """I11: nothing is left out of a request because nobody could write ahead.
+
+    Breaks when: an open breaker keeps the extract away too, or the model is asked once more.
+    """
+    code = await filled(alice, 9)
+    pk = await pk_of(code)
+    failing, extract = ScriptedSummarizer(), CountingSummarizer(label="extract")
+    means = means_with(failing, extract=extract)
+    for calls in (1, 2, 3, 3):
+        await prepare_in_background(pk, means)
+        assert len(failing.calls) == calls
+    assert not extract.calls
+    await stored(lambda: fill(code, 2))
+    await stored(lambda: ask(code))
+    manifest = (await prepare(pk, means)).request.manifest
+    assert [one["action"] for one in manifest["before"]] == ["compress"]
+    assert (manifest["summary_version"], manifest["truncated_through"]) == (1, 0)
+    assert (len(failing.calls), len(extract.calls)) == (3, 1)
+    assert (await stored(lambda: Summary.objects.get(version=1))).degraded
 
 
 async def test_i11_a_ready_draft_that_cannot_be_applied_does_not_close_the_breaker(

@@ -48,6 +48,9 @@ def action(share: float, settings: PolicySettings = SETTINGS, **state: Any) -> A
         (0.95, {"compressible": True, "maskable": 0.06}, Action.COMPRESS),
         (0.95, {"maskable": 0.06}, Action.MASK),
         (0.80, {"compressible": True, "breaker_open": True, "truncatable": True}, Action.TRUNCATE),
+        (0.80, {"compressible": True, "breaker_open": True, "extractable": True}, Action.COMPRESS),
+        (0.70, {"compressible": True, "breaker_open": True, "extractable": True}, Action.CONTINUE),
+        (0.80, {"breaker_open": True, "extractable": True, "truncatable": True}, Action.TRUNCATE),
         (0.80, {"truncatable": True}, Action.TRUNCATE),
         (0.80, {}, Action.CONTINUE),
         (0.85, {"compressible": True, "undone": True}, Action.CONTINUE),
@@ -113,8 +116,8 @@ def test_every_state_gets_an_answer_that_can_be_done() -> None:
 
     Breaks when: ``decide`` answers ``continue`` or ``prepare`` above 1.0.
     """
-    switches = ("ready", "breaker_open", "undone", "in_tool_loop", "wound_down")
-    for flags in itertools.product((False, True), repeat=7):
+    switches = ("ready", "breaker_open", "extractable", "undone", "in_tool_loop", "wound_down")
+    for flags in itertools.product((False, True), repeat=8):
         state = dict(zip((*switches, "compressible", "truncatable"), flags, strict=True))
         for share, maskable, threshold in itertools.product(
             (0.3, 0.66, 0.75, 0.85, 0.91, 0.97, 1.5), (0.0, 0.1), (0.5, 0.8, 0.95)
@@ -127,7 +130,8 @@ def test_every_state_gets_an_answer_that_can_be_done() -> None:
                 assert maskable
             if answer in (Action.COMPRESS, Action.PREPARE):
                 assert state["compressible"] or state["ready"]
-                assert not state["breaker_open"] or state["ready"]
+                rests = state["breaker_open"] and not state["extractable"]
+                assert not rests or state["ready"]
             if answer is Action.TRUNCATE:
                 assert state["truncatable"]
             if answer is Action.WIND_DOWN:

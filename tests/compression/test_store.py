@@ -589,13 +589,18 @@ def test_a_promoted_run_does_not_put_its_draft_aside() -> None:
 
 
 def record(
-    conversation: Conversation, base: Base, *, final: bool = True, fruitless: bool = False
+    conversation: Conversation,
+    base: Base,
+    *,
+    final: bool = True,
+    fruitless: bool = False,
+    trigger: Trigger = Trigger.THRESHOLD,
 ) -> None:
     store.record_attempt(
         conversation.pk,
         run="run",
         status=SummaryStatus.REJECTED,
-        trigger=Trigger.THRESHOLD,
+        trigger=trigger,
         reason="The model's summary was empty.",
         base=base,
         final=final,
@@ -610,10 +615,10 @@ def test_the_breaker_counts_runs_since_the_last_success() -> None:
     assert store.breaker(conversation.pk) == store.Breaker()
 
     record(conversation, base, final=False)
-    record(conversation, base)
+    record(conversation, base, trigger=Trigger.BACKGROUND)
     record(conversation, base, fruitless=True)
     assert store.breaker(conversation.pk) == store.Breaker(
-        fruitless=1, failures=1, tail_tokens=700, reason="The model's summary was empty."
+        fruitless=1, failures=1, waited=1, tail_tokens=700, reason="The model's summary was empty."
     )
 
     compress(conversation, 6)
