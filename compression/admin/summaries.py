@@ -155,7 +155,6 @@ class SummaryReviewAdmin(ReviewAdmin):
         """What is known of a version, in the order in which a reviewer asks."""
         conversation_url = self.conversation_url(request, summary)
         author = summary.author
-        usage = " → ".join(_share(part) for part in (summary.usage_before, summary.usage_after))
         return [
             Fact(
                 label="Conversation",
@@ -177,7 +176,7 @@ class SummaryReviewAdmin(ReviewAdmin):
                 label="Tokens",
                 value=f"{summary.source_tokens:,} → {summary.summary_tokens:,}",
             ),
-            Fact(label="Usage of the window", value=usage),
+            Fact(label="Usage of the window", value=_usage(summary)),
             *_bill(summary.audit or {}),
             Fact(label="Model", value=self.shown(summary.model) or "none"),
             Fact(label="Instructions", value=summary.prompt_version or "none"),
@@ -341,8 +340,16 @@ def _expect_version(conversation_id: int, expected: str, text: str) -> None:
         )
 
 
-def _share(value: float | None) -> str:
-    return "?" if value is None else f"{100 * value:.0f} %"
+def _usage(summary: Any) -> str:
+    """What the next request took before and after; it is not taken for a person's change."""
+    before, after = summary.usage_before, summary.usage_after
+    if before is None or after is None:
+        return "not measured"
+    return f"{_share(before)} → {_share(after)}"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
 
 
 def _or_none(value: Any) -> Any:

@@ -88,6 +88,7 @@ def test_an_edit_is_a_new_version_by_its_author(
     page = text_of(client.get(summary_path(new)))
     assert "Version 2 is active now" in page
     assert "Use tabs everywhere" in page
+    assert "not measured" in page
 
 
 def test_undo_redo_and_restore(
