@@ -221,12 +221,13 @@ async def test_i24_bytes_that_are_no_frames_close_the_socket(shared: RunningServ
 
 
 async def test_w06_a_thousand_frames_close_the_socket(shared: RunningServer) -> None:
-    """W06: some are answered, the last of these says wait, and then 1008.
+    """W06: some are answered, the last of these says wait, and then 1008; the reply goes on.
 
     Breaks when: ``FRAMES_ANSWERED`` is not looked at.
     """
     client = await signed_in(shared)
     async with socket_of(shared, client.code, cookies_of(client)) as connection:
+        turn = (await client.send("Hello"))["turn"]
         with suppress(ConnectionClosed):
             for _ in range(1000):
                 await connection.send("x")
@@ -239,6 +240,10 @@ async def test_w06_a_thousand_frames_close_the_socket(shared: RunningServer) -> 
     assert len(errors) == 20
     assert errors[-1]["code"] == "rate_limited"
     assert errors[-1]["retry_after"] > 0
+    async with asyncio.timeout(60):
+        while (ended := await client.get(f"turns/{turn}/"))["finished_at"] is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert ended["status"] == "complete"
     await client.close()
     assert "Traceback" not in shared.log
 
