@@ -60,10 +60,10 @@ async def compress(
 
     A host that prepares in the background tries :func:`apply_ready` first, which costs no call.
     ``focus`` is what the summary should keep above all; ``through_seq`` asks to compress up to
-    that message; ``extract_only`` asks no model. Raises NothingToCompress before any summariser is
-    called, and
-    CompressionRunning when another run holds the lease: a background run is then made the one
-    that is waited for (``fields["promoted"]``), and :func:`settled` tells when it has ended.
+    that message; ``extract_only`` asks no model. Raises NothingToCompress before any summariser
+    is called, and CompressionRunning when another run holds the lease: a background run is then
+    made the one that is waited for (``fields["promoted"]``), and :func:`settled` tells when it
+    has ended.
     """
     request = Request(
         conversation_id=conversation_id,
