@@ -45,12 +45,10 @@ function state() {
   };
 }
 
-/** What a button brought is shown, and may begin with writing; what was reread stays as it was. */
+/** What a button brought may begin with writing; what was reread stays as it was. */
 function swapped(wanted, before) {
-  if (wanted) {
-    show();
-    find(".edit[open] textarea", drawer)?.focus();
-  } else if (view() === before.view) {
+  if (wanted) find(".edit[open] textarea", drawer)?.focus();
+  else if (view() === before.view) {
     for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
     const focused = before.focused && document.getElementById(before.focused);
     // A text that is written has its focus back already.
@@ -81,8 +79,8 @@ export function start() {
   const body = find("#drawer-body");
   const asked = (event) => event.detail.requestConfig.elt !== document.body;
   body.addEventListener("htmx:beforeSwap", (event) => {
-    // Words may have been written since it was asked for.
-    if (!asked(event) && written()) event.detail.shouldSwap = false;
+    // Since it was asked for it may have been closed, or words may have been written.
+    if (drawer.hidden || (!asked(event) && written())) event.detail.shouldSwap = false;
     before = state();
   });
   body.addEventListener("htmx:afterSwap", (event) => swapped(asked(event), before));
