@@ -198,6 +198,20 @@ def title_event(row: Conversation, event_no: int) -> events.TitleChanged:
     )
 
 
+def delta_event(
+    row: Conversation, begun: Json, offset: int, text: str, event_no: int
+) -> events.Delta:
+    return events.Delta(
+        turn=begun["turn"],
+        seq=begun["reply_seq"],
+        offset=offset,
+        text=text,
+        conversation_id=row.pk,
+        event_no=event_no,
+        at=timezone.now(),
+    )
+
+
 async def test_a_gap_in_the_numbers_is_answered_by_one_state(screen: Screen, code: str) -> None:
     """Breaks when: ``_pass_on`` forwards an event whose predecessor never came."""
     row = await Conversation.objects.aget(code=code)
@@ -221,15 +235,7 @@ async def test_a_gap_in_a_text_is_answered_by_one_state(
     (*_, delta) = await screen.until("delta")
     assert (delta["offset"], delta["text"], delta["turn"]) == (0, "Well", begun["turn"])
     row = await Conversation.objects.aget(code=code)
-    ahead = events.Delta(
-        turn=begun["turn"],
-        seq=begun["reply_seq"],
-        offset=3,
-        text="not what follows",
-        conversation_id=row.pk,
-        event_no=delta["event_no"],
-        at=timezone.now(),
-    )
+    ahead = delta_event(row, begun, 3, "not what follows", delta["event_no"])
     await wiring.bus().publish(ahead)  # known already: not told again
     await wiring.bus().nudge(row.pk)  # as after an overflow
     state = await screen.next()
@@ -252,15 +258,7 @@ async def test_i4_a_text_that_is_ahead_of_an_untold_change_brings_it(
     (*_, delta) = await screen.until("delta")
     row = await Conversation.objects.aget(code=code)
     await Conversation.objects.filter(pk=row.pk).aupdate(title="Stored", event_no=row.event_no + 1)
-    ahead = events.Delta(
-        turn=begun["turn"],
-        seq=begun["reply_seq"],
-        offset=4,
-        text=", yes.",
-        conversation_id=row.pk,
-        event_no=delta["event_no"] + 1,
-        at=timezone.now(),
-    )
+    ahead = delta_event(row, begun, 4, ", yes.", delta["event_no"] + 1)
     await wiring.bus().publish(ahead)
     assert (await screen.next())["type"] == "state"
     assert screen.title == "Stored"
