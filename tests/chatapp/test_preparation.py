@@ -389,6 +389,23 @@ async def test_i11_a_ready_draft_that_cannot_be_applied_does_not_close_the_break
     assert len(failing.calls) == 3
 
 
+async def test_a_conversations_own_threshold_holds_for_its_runs(alice: User) -> None:
+    """Where compression begins at 0.5 it lands lower, so that less stays verbatim.
+
+    Breaks when: a run gets the settings of all conversations.
+    """
+    boundaries = []
+    for threshold in (0.8, 0.5):
+        code = await stored(partial(new, alice))
+        await stored(partial(fill, code, 36, words=15))
+        await stored(partial(ask, code))
+        own = Conversation.objects.filter(code=code)
+        await stored(partial(own.update, threshold=threshold))
+        prepared = await prepare(await pk_of(code), means_with(CountingSummarizer()))
+        boundaries.append(prepared.request.manifest["boundary"])
+    assert 0 < boundaries[0] < boundaries[1]
+
+
 async def test_after_an_undo_nothing_is_compressed_below_0_95(alice: User) -> None:
     """Breaks when: the policy is not told that the last change was an Undo."""
     code = await filled(alice, 11)
