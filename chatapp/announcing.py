@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from chatapp import events, underway
 from chatapp.bus import Bus
-from chatapp.conversations import progress
+from chatapp.conversations import compressions, progress
 from chatapp.conversations.progress import Ended
 from chatapp.conversations.sending import Accepted
 from chatapp.machinery import Machinery
@@ -34,8 +34,8 @@ class Announcer:
         self._machinery = machinery
         self._bus = bus
         self._starting: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
-        self._numbers: dict[int, int] = {}
-        # Of conversations that are being compressed: the event_no when that began.
+        self._compressing: dict[int, events.CompressionStarted] = {}
+        # What viewers were told when a run of this process began, by conversation.
 
     async def begun(self, accepted: Accepted) -> None:
         """A turn begins."""
@@ -134,31 +134,34 @@ class Announcer:
         **_: Any,
     ) -> None:
         """A run has begun, or became the one that is waited for."""
-        underway.begins(conversation_id, message_count)
+        if message_count:
+            await compressions.atakes_in(conversation_id, message_count)
         for begins in self._starting.get(conversation_id, ()):
             begins.set()
-        event_no, _compression, _context = await self._machinery.aoverview(conversation_id)
-        self._numbers[conversation_id] = event_no
-        await self._bus.publish(
-            events.CompressionStarted(
-                trigger=str(trigger),
-                message_count=message_count,
-                source_tokens=source_tokens,
-                locks_input=locks_input,
-                **common(conversation_id, event_no),
-            )
+        event_no, compression, _context = await self._machinery.aoverview(conversation_id)
+        started = events.CompressionStarted(
+            trigger=str(trigger),
+            # Whoever waits for a run of another process does not know what it takes in.
+            message_count=message_count or compression.messages_under_way,
+            source_tokens=source_tokens,
+            locks_input=locks_input,
+            **common(conversation_id, event_no),
         )
+        if message_count:
+            self._compressing[conversation_id] = started
+        await self._bus.publish(started)
 
     async def compression_progress(
         self, *, conversation_id: int, tokens_written: int, **_: Any
     ) -> None:
         """More of the summary is written."""
-        progress = underway.writes(conversation_id, tokens_written)
+        underway.writes(conversation_id, tokens_written)
+        started = self._compressing.get(conversation_id)
         await self._bus.publish(
             events.CompressionProgress(
                 tokens_written=tokens_written,
-                message_count=progress.messages,
-                **common(conversation_id, self._numbers.get(conversation_id, 0)),
+                message_count=started.message_count if started else 0,
+                **common(conversation_id, started.event_no if started else 0),
             )
         )
 
@@ -166,7 +169,7 @@ class Announcer:
         self, *, conversation_id: int, outcome: Outcome, **_: Any
     ) -> None:
         """A run has ended, well or not."""
-        self._numbers.pop(conversation_id, None)
+        self._compressing.pop(conversation_id, None)
         underway.ends(conversation_id)
         event_no, compression, context = await self._machinery.aoverview(conversation_id)
         about = common(conversation_id, event_no)

@@ -63,6 +63,8 @@ class Conversation(CompressibleConversation):
     seen_event_no = models.PositiveBigIntegerField(default=0)
     # The last event that its owner has had on the screen.
     truncated_through = models.PositiveBigIntegerField(default=0)
+    compressing_messages = models.PositiveIntegerField(default=0)
+    # How many the run takes in that holds the lease; 0 until it has found that.
     branched_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="branches"
     )
@@ -105,10 +107,15 @@ class Conversation(CompressibleConversation):
 
     @classmethod
     def compression_changes(cls, kind: Change) -> dict[str, Any]:
-        """Each stored change of compression is an event; a new boundary ends the truncation."""
+        """Each stored change of compression is an event; a new boundary ends the truncation.
+
+        Of a new run it is not known yet how many messages it takes in.
+        """
         changes: dict[str, Any] = {"event_no": F("event_no") + 1}
         if kind in {"apply", "restore", "clear"}:
             changes["truncated_through"] = 0
+        if kind == "claim":
+            changes["compressing_messages"] = 0
         return changes
 
     @classmethod

@@ -8,6 +8,7 @@ from chatapp import underway
 from chatapp.models import Conversation, Message, Summary
 from chatapp.screen import CompressionView
 from compression import store
+from compression.database import across
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +30,13 @@ def compression_view(row: Conversation) -> CompressionView:
         active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
     messages, tokens = _stands_for(row)
     truncated = _truncated(row)
-    progress = underway.of(row.pk) if state.running else underway.Progress()
     return CompressionView(
         running=state.running,
         trigger=str(state.trigger or ""),
         locks_input=state.locks_input,
         started_at=state.started_at,
-        messages_under_way=progress.messages,
-        tokens_written=progress.tokens_written,
+        messages_under_way=row.compressing_messages if state.running else 0,
+        tokens_written=underway.of(row.pk) if state.running else 0,
         version=row.compression_version,
         boundary=row.compressed_through,
         summary=row.compressed_context,
@@ -53,6 +53,11 @@ def compression_view(row: Conversation) -> CompressionView:
         truncated_because=_truncated_because(row) if truncated else "",
         off=bool(row.compression_off),
     )
+
+
+def takes_in(conversation_id: int, messages: int) -> None:
+    """Store how many messages the run under way takes in, for pages of every process."""
+    Conversation.objects.filter(pk=conversation_id).update(compressing_messages=messages)
 
 
 def _stands_for(row: Conversation) -> tuple[int, int]:
@@ -116,3 +121,6 @@ def _truncated_because(row: Conversation) -> str:
     if reason:
         return f"summarising failed: {reason.rstrip('.')}"
     return "what must stay is too large for a summary to help"
+
+
+atakes_in = across(takes_in)

@@ -231,6 +231,28 @@ async def test_a_compression_here_is_seen_there(deployment: Deployment, people: 
     )
 
 
+async def test_a_page_that_is_loaded_there_says_what_is_compressed_here(
+    deployment: Deployment, people: People
+) -> None:
+    """Breaks when: how many messages a run takes in is known to its own process only."""
+    for number in range(4):
+        await people.here.send(f"Message {number}. You must always say please. " + "word " * 300)
+        await ended(people.here)
+    assert (await people.there.get())["compression"]["messages_under_way"] == 0
+    deployment.upstream.script({"steps": [{"wait": None}]})
+    status, answer = await people.here.post("compact/")
+    assert status < 300, answer
+    begun = (await people.there.get())["compression"]
+    assert begun["running"]
+    await people.here.post("compact/cancel/")
+    async with asyncio.timeout(PATIENCE):
+        while (done := await people.there.get())["compression"]["running"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+    assert begun["messages_under_way"] in range(2, 8)
+    assert done["compression"]["messages_under_way"] == 0
+    deployment.upstream.release()
+
+
 async def test_l14_stop_from_another_process_closes_the_upstream_in_time(
     deployment: Deployment, people: People
 ) -> None:

@@ -1,0 +1,74 @@
+"""What viewers are told of a compression that several processes have to do with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+
+from chatapp.announcing import Announcer
+from chatapp.models import Conversation
+from compression import store
+from compression.types import Trigger
+from tests.chatapp.stage import Stage, staged, stored
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+async def stage(alice: User, tmp_path: Path) -> AsyncIterator[Stage]:
+    async with staged(alice, tmp_path) as made:
+        yield made
+
+
+async def begins(
+    announcer: Announcer, row: Conversation, messages: int, *, trigger: Trigger, locks: bool
+) -> None:
+    """The signal of a run that has begun, or that is waited for from now on."""
+    await announcer.compression_started(
+        conversation_id=row.pk,
+        trigger=trigger,
+        message_count=messages,
+        source_tokens=10 * messages,
+        locks_input=locks,
+    )
+
+
+async def test_who_waits_for_a_run_of_another_process_is_told_what_it_takes_in(
+    stage: Stage,
+) -> None:
+    """The one that is asked to wait does not know the span; the row does.
+
+    Breaks when: the count is kept in the process of the run.
+    """
+    row = await stored(lambda: Conversation.objects.get(code=stage.code))
+    assert await store.aclaim(row.pk, trigger=Trigger.BACKGROUND, locks_input=False)
+    await begins(stage.announcer, row, 7, trigger=Trigger.BACKGROUND, locks=False)
+    assert (await stage.told("compression-started", locks_input=False))["message_count"] == 7
+    assert await store.apromote(row.pk, trigger=Trigger.MANUAL, locks_input=True)
+    elsewhere = Announcer(stage.machinery, stage.bus)
+    await begins(elsewhere, row, 0, trigger=Trigger.MANUAL, locks=True)
+    assert (await stage.told("compression-started", locks_input=True))["message_count"] == 7
+    # What is written is told by the process that writes.
+    await stage.announcer.compression_progress(conversation_id=row.pk, tokens_written=12)
+    assert (await stage.told("compression-progress", tokens_written=12))["message_count"] == 7
+
+
+async def test_nothing_is_said_of_the_run_before(stage: Stage) -> None:
+    """Breaks when: a new run begins with the count of the one before."""
+
+    async def said() -> tuple[bool, int]:
+        _, compression, _ = await stage.machinery.aoverview(row.pk)
+        return compression.running, compression.messages_under_way
+
+    row = await stored(lambda: Conversation.objects.get(code=stage.code))
+    token = await store.aclaim(row.pk, trigger=Trigger.MANUAL, locks_input=True)
+    assert token
+    await begins(stage.announcer, row, 7, trigger=Trigger.MANUAL, locks=True)
+    assert await said() == (True, 7)
+    await store.arelease(row.pk, token)
+    assert await said() == (False, 0)
+    assert await store.aclaim(row.pk, trigger=Trigger.MANUAL, locks_input=True)
+    assert await said() == (True, 0)
