@@ -4,7 +4,10 @@ import { all, find } from "./page.js";
 
 const drawer = find("#drawer");
 const button = find("#drawer-button");
+const body = find("#drawer-body");
 let opener = null;
+let coming = null; // The latest request for a text that has not come yet.
+let outdated = false; // Something has changed since that was asked for.
 
 /** Show it; whoever leaves it is back at `from`. */
 export function show(from) {
@@ -26,7 +29,8 @@ function reread(shown) {
 /** The drawer shows what is true now, unless someone writes in it. */
 export function refresh() {
   const shown = find("[data-refresh]", drawer);
-  if (!drawer.hidden && shown && !written()) reread(shown);
+  if (coming) outdated = true;
+  else if (!drawer.hidden && shown && !written()) reread(shown);
 }
 
 function written() {
@@ -35,6 +39,20 @@ function written() {
 }
 
 const view = () => find("[data-refresh]", drawer)?.dataset.refresh;
+
+/** The texts that are asked for: only the last one counts, in whatever order they come. */
+function follow() {
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.target !== body) return;
+    coming = event.detail.requestConfig;
+    outdated = false;
+  });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.requestConfig !== coming) return;
+    coming = null;
+    if (outdated) refresh();
+  });
+}
 
 /** Of what is about to be replaced: which view it is, what is unfolded, where the focus is. */
 function state() {
@@ -59,7 +77,7 @@ function swapped(wanted, before) {
 export function start() {
   // Before htmx hears of it: pressed again, it closes what it opened.
   const again = (event) => {
-    if (drawer.hidden || view() !== button.getAttribute("hx-get")) return;
+    if (drawer.hidden || (coming?.path ?? view()) !== button.getAttribute("hx-get")) return;
     event.stopImmediatePropagation();
     hide();
   };
@@ -75,12 +93,13 @@ export function start() {
     find(".edit summary", drawer).focus();
     refresh();
   });
+  follow();
   let before = {};
-  const body = find("#drawer-body");
   const asked = (event) => event.detail.requestConfig.elt !== document.body;
   body.addEventListener("htmx:beforeSwap", (event) => {
     // Since it was asked for it may have been closed, or words may have been written.
-    if (drawer.hidden || (!asked(event) && written())) event.detail.shouldSwap = false;
+    const late = event.detail.requestConfig !== coming;
+    if (drawer.hidden || late || (!asked(event) && written())) event.detail.shouldSwap = false;
     before = state();
   });
   body.addEventListener("htmx:afterSwap", (event) => swapped(asked(event), before));

@@ -105,6 +105,14 @@ class Screen:
         await expect(self.button("Stop")).to_be_hidden()
         await expect(self.feed.locator("[aria-busy]")).to_have_count(0)
 
+    async def act(self, number: int, action: str) -> None:
+        """Choose an action of the message of that number, counted from 0."""
+        article = self.articles.nth(number)
+        await article.hover()
+        await article.get_by_role("button", name="More about this message").click()
+        menu = self.page.get_by_role("group", name="Message", exact=True)
+        await menu.get_by_role("button", name=action, exact=True).click()
+
     async def feed_html(self) -> str:
         """The feed as the document has it now."""
         return str(await self.feed.evaluate("feed => feed.innerHTML"))

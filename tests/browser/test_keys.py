@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import pytest
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.screen import Screen, sign_in
 from tests.browser.scripts import unending
@@ -66,29 +65,6 @@ async def test_each_key_does_what_the_list_says(screen: Screen) -> None:
     await expect(page.get_by_role("searchbox", name="Search messages")).to_be_focused()
     await press(page, "Control+Shift+O")
     await expect(page).to_have_url(re.compile(r"\?new$"))
-
-
-async def test_what_was_closed_stays_closed(screen: Screen) -> None:
-    """Breaks when: what the drawer was opened for opens it again when it comes."""
-    await screen.ask("Hello.")
-    closed = asyncio.Event()
-
-    async def late(route: Route) -> None:
-        await closed.wait()
-        await route.continue_()
-
-    page, drawer = screen.page, screen.page.get_by_role("complementary", name="What the model sees")
-    await page.route("**/context/", late)
-    await press(page, "Control+Shift+E")
-    await expect(drawer).to_be_visible()
-    await press(page, "Escape")
-    await expect(drawer).to_be_hidden()
-    came = await page.evaluate_handle(
-        "({come: new Promise(come => addEventListener('htmx:afterOnLoad', come, {once: true}))})"
-    )
-    closed.set()
-    await came.evaluate("({come}) => come.then(() => null)")
-    await expect(drawer).to_be_hidden()
 
 
 async def test_the_browsers_own_keys_stay_its_own(screen: Screen) -> None:

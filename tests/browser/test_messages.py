@@ -15,15 +15,6 @@ from tests.upstreams import RunningUpstream
 pytestmark = pytest.mark.browser
 
 
-async def act(screen: Screen, number: int, action: str) -> None:
-    """Choose an action of the message of that number, counted from 0."""
-    article = screen.articles.nth(number)
-    await article.hover()
-    await article.get_by_role("button", name="More about this message").click()
-    menu = screen.page.get_by_role("group", name="Message", exact=True)
-    await menu.get_by_role("button", name=action, exact=True).click()
-
-
 async def test_a_wide_table_is_scrolled_and_its_words_stay_whole(
     screen: Screen, model: RunningUpstream
 ) -> None:
@@ -78,9 +69,9 @@ async def test_a_title_can_be_read_beside_the_drawer(screen: Screen) -> None:
 
 async def test_a_message_can_be_pinned_and_unpinned(screen: Screen) -> None:
     await screen.ask("Hello.")
-    await act(screen, 0, "Pin")
+    await screen.act(0, "Pin")
     await expect(screen.articles.first.get_by_text("Pinned")).to_be_visible()
-    await act(screen, 0, "Unpin")
+    await screen.act(0, "Unpin")
     await expect(screen.articles.first.get_by_text("Pinned")).to_have_count(0)
 
 
@@ -88,7 +79,7 @@ async def test_a_reply_says_what_it_cost_and_what_it_saw(screen: Screen) -> None
     await screen.ask("Hello.")
     await screen.ask("And again.")
     await expect(screen.articles.last).to_contain_text(re.compile(r"\d+ in, \d+ out"))
-    await act(screen, 1, "What this reply saw")
+    await screen.act(1, "What this reply saw")
     drawer = screen.page.get_by_role("complementary", name="What the model sees")
     await expect(drawer.get_by_role("heading", name="What this reply saw")).to_be_visible()
     await expect(drawer).to_contain_text("fake-model")
@@ -134,41 +125,11 @@ async def test_reasoning_is_folded_away(screen: Screen, model: RunningUpstream) 
     await expect(reply.get_by_text("Six times seven.")).to_be_visible()
 
 
-async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
-    page = screen.page
-    await fill(screen, 4)
-    await page.keyboard.press("Control+Shift+E")
-    drawer = page.get_by_role("complementary", name="What the model sees")
-    second, fourth = drawer.locator("#seen-2"), drawer.locator("#seen-4")
-    await second.locator("summary").click()
-    await expect(second).to_contain_text("You said: Always answer in British English.")
-    await second.get_by_role("button", name="Pin").click()
-    await expect(second.get_by_text("Pinned")).to_be_visible()
-    await expect(second).to_have_attribute("open", "")
-    await expect(second.locator("summary")).to_be_focused()
-    await expect(screen.articles.nth(1).get_by_text("Pinned")).to_be_visible()
-    await fourth.locator("summary").click()
-    await fourth.get_by_role("button", name="Compress up to here").click()
-    divider = page.get_by_role("region", name="Compressed messages")
-    await expect(divider).to_have_attribute("data-boundary", "4")
-    await page.keyboard.press("Escape")
-    await page.keyboard.press("Control+Shift+E")
-    await expect(fourth).to_have_count(0)
-    await expect(drawer.get_by_role("link", name="Edit")).to_be_visible()
-    await drawer.get_by_role("link", name="Versions").click()
-    await expect(drawer.get_by_role("heading", name="Versions")).to_be_visible()
-    await page.keyboard.press("Escape")
-    await page.keyboard.press("Control+Shift+E")
-    await drawer.get_by_role("button", name="Undo").click()
-    await expect(fourth).to_have_count(1)
-    await expect(divider).to_contain_text("The summary was taken away")
-
-
 async def test_a_branch_ends_at_its_message(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.ask("And again.")
     before = screen.page.url
-    await act(screen, 1, "Branch from here")
+    await screen.act(1, "Branch from here")
     await expect(screen.page).not_to_have_url(before)
     await expect(screen.articles).to_have_count(2)
     await expect(screen.articles.first).to_contain_text("Hello.")
@@ -179,7 +140,7 @@ async def test_a_branch_that_ends_with_a_question_can_be_answered(screen: Screen
     await screen.ask("And again.")
     await expect(screen.button("Answer")).to_have_count(0)
     before = screen.page.url
-    await act(screen, 2, "Branch from here")
+    await screen.act(2, "Branch from here")
     await expect(screen.page).not_to_have_url(before)
     await expect(screen.articles).to_have_count(3)
     await screen.button("Answer").click()
@@ -189,7 +150,7 @@ async def test_a_branch_that_ends_with_a_question_can_be_answered(screen: Screen
 
 async def test_compressing_up_to_a_message_ends_there(screen: Screen) -> None:
     await fill(screen, 4)
-    await act(screen, 3, "Compress up to here")
+    await screen.act(3, "Compress up to here")
     divider = screen.page.get_by_role("region", name="Compressed messages")
     await expect(divider).to_have_attribute("data-boundary", "4")
     # Above the divider a message cannot be edited; one can go on from it elsewhere.

@@ -1,0 +1,114 @@
+"""The drawer "What the model sees": what it shows, and what can be done in it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from playwright.async_api import Locator, Route, expect
+
+from tests.browser.screen import Screen
+from tests.browser.test_compression import fill
+
+pytestmark = pytest.mark.browser
+
+LOADED = "({come: new Promise(come => addEventListener('htmx:afterOnLoad', come, {once: true}))})"
+
+
+def drawer_of(screen: Screen) -> Locator:
+    return screen.page.get_by_role("complementary", name="What the model sees")
+
+
+async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
+    page = screen.page
+    await fill(screen, 4)
+    await page.keyboard.press("Control+Shift+E")
+    drawer = drawer_of(screen)
+    second, fourth = drawer.locator("#seen-2"), drawer.locator("#seen-4")
+    await second.locator("summary").click()
+    await expect(second).to_contain_text("You said: Always answer in British English.")
+    await second.get_by_role("button", name="Pin").click()
+    await expect(second.get_by_text("Pinned")).to_be_visible()
+    await expect(second).to_have_attribute("open", "")
+    await expect(second.locator("summary")).to_be_focused()
+    await expect(screen.articles.nth(1).get_by_text("Pinned")).to_be_visible()
+    await fourth.locator("summary").click()
+    await fourth.get_by_role("button", name="Compress up to here").click()
+    divider = page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_have_attribute("data-boundary", "4")
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+Shift+E")
+    await expect(fourth).to_have_count(0)
+    await expect(drawer.get_by_role("link", name="Edit")).to_be_visible()
+    await drawer.get_by_role("link", name="Versions").click()
+    await expect(drawer.get_by_role("heading", name="Versions")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+Shift+E")
+    await drawer.get_by_role("button", name="Undo").click()
+    await expect(fourth).to_have_count(1)
+    await expect(divider).to_contain_text("The summary was taken away")
+
+
+@pytest.mark.parametrize("key", ["Escape", "Control+Shift+E"])
+async def test_what_was_closed_stays_closed(screen: Screen, key: str) -> None:
+    """Before its text has come, too.
+
+    Breaks when: that text opens the drawer again, or is what tells that the key opened it.
+    """
+    await screen.ask("Hello.")
+    closed = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await closed.wait()
+        await route.continue_()
+
+    page, drawer = screen.page, drawer_of(screen)
+    await page.route("**/context/", late)
+    await page.keyboard.press("Control+Shift+E")
+    await expect(drawer).to_be_visible()
+    await page.keyboard.press(key)
+    await expect(drawer).to_be_hidden()
+    came = await page.evaluate_handle(LOADED)
+    closed.set()
+    await came.evaluate("({come}) => come.then(() => null)")
+    await expect(drawer).to_be_hidden()
+
+
+async def test_the_drawer_shows_what_was_asked_for_last(screen: Screen) -> None:
+    """Breaks when: answers are shown in the order in which they come."""
+    await screen.ask("Hello.")
+    other = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await other.wait()
+        await route.continue_()
+
+    page, drawer = screen.page, drawer_of(screen)
+    await page.route("**/turns/*/", late)
+    await screen.act(1, "What this reply saw")
+    await expect(drawer).to_be_visible()
+    await page.keyboard.press("Control+Shift+E")
+    await expect(drawer).to_contain_text("kept free for the reply")
+    came = await page.evaluate_handle(LOADED)
+    other.set()
+    await came.evaluate("({come}) => come.then(() => null)")
+    await expect(drawer).to_contain_text("kept free for the reply")
+
+
+async def test_the_drawer_is_not_older_than_what_was_told_meanwhile(screen: Screen) -> None:
+    """Breaks when: a change is passed over because what it outdates has not come yet."""
+    await screen.ask("Hello.")
+    later = asyncio.Event()
+
+    async def outdated(route: Route) -> None:
+        answer = await route.fetch()
+        await later.wait()
+        await route.fulfill(response=answer)
+
+    page, drawer = screen.page, drawer_of(screen)
+    await page.route("**/context/", outdated, times=1)
+    async with page.expect_request("**/context/"):
+        await page.keyboard.press("Control+Shift+E")
+    await screen.ask("And now?")
+    later.set()
+    await expect(drawer).to_contain_text("And now?")
