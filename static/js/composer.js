@@ -12,6 +12,7 @@ const GIVES_UP = 30000;
 const SENDING = `sending:${code}`;
 const send = find(".send", composer);
 const stop = find(".stop", composer);
+const compact = find(".compact", composer);
 const identifier = find("[name=client_msg_id]", composer);
 let seen = 0;
 
@@ -40,6 +41,8 @@ export function applyState() {
     stop.hidden = !open;
     send.hidden = open && !box.value.trim();
     if (hadFocus && (stop.hidden || send.hidden)) box.focus();
+    if (locked && document.activeElement === compact) box.focus();
+    compact.disabled = locked;
   }
   send.title = open ? "It will be sent when the reply ends" : "";
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);

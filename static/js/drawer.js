@@ -97,6 +97,7 @@ export function start() {
   let before = {};
   const asked = (event) => event.detail.requestConfig.elt !== document.body;
   body.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.target !== body) return; // A card for an error, which a form in it has met.
     // Since it was asked for it may have been closed, or words may have been written.
     const late = event.detail.requestConfig !== coming;
     if (drawer.hidden || late || (!asked(event) && written())) event.detail.shouldSwap = false;

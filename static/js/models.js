@@ -16,9 +16,20 @@ export async function agreed(name) {
   if (!next || next.usage < next.threshold) return true;
   const share = Math.round(next.usage * 100);
   const taken = `${next.total.toLocaleString("en")} of ${next.budget.toLocaleString("en")} tokens (${share} %)`;
-  return confirm(
-    `With ${name} the next request would take ${taken}, so older messages are compressed before the next reply, or left out of what the model sees. Nothing is deleted.\n\nSwitch to ${name}?`,
+  return asked(
+    `With ${name} the next request would take ${taken}, so older messages are compressed before the next reply, or left out of what the model sees. Nothing is deleted.`,
   );
+}
+
+/** The answer to the question; left by Esc, it is no. */
+function asked(words) {
+  const dialog = find("#switch");
+  find("#switch-words").textContent = words;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((answer) => {
+    dialog.addEventListener("close", () => answer(dialog.returnValue === "switch"), { once: true });
+  });
 }
 
 export function start() {

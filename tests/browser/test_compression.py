@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import BrowserContext, expect
 
 from tests.browser.screen import Screen
-from tests.browser.scripts import summary
+from tests.browser.scripts import FOR_EVER, summary
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -53,6 +53,22 @@ async def test_compacting_shows_locks_and_divides(screen: Screen, model: Running
     await screen.page.reload()
     await expect(divider).to_be_visible()
     assert await screen.feed_html() == streamed
+
+
+async def test_the_button_rests_while_its_work_is_done(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: a second compression can be asked for, or the focus is lost with the button."""
+    await fill(screen, 3)
+    model.script({"steps": [{"delay": FOR_EVER}]})
+    compact = screen.button("Compact")
+    await compact.press("Enter")
+    await expect(compact).to_be_disabled()
+    await expect(screen.box).to_be_focused()
+    await screen.page.reload()
+    await expect(compact).to_be_disabled()
+    await screen.button("Cancel").click()
+    await expect(compact).to_be_enabled()
 
 
 async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:

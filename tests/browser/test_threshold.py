@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Dialog, Locator, expect
+from playwright.async_api import Browser, Locator, expect
 
 from tests.browser.screen import Screen, sign_in
 from tests.browser.scripts import held_summary
@@ -203,32 +202,26 @@ async def switches(server: RunningServer, browser: Browser) -> None:
         base_url=server.base_url, storage_state=await sign_in(server, browser)
     )
     screen = Screen(await context.new_page())
-    asked: asyncio.Queue[str] = asyncio.Queue()
-    agrees = False
-
-    async def answer(dialog: Dialog) -> None:
-        asked.put_nowait(dialog.message)
-        await (dialog.accept() if agrees else dialog.dismiss())
-
-    screen.page.on("dialog", answer)
     await screen.page.goto("/?new")
     await fill(screen, 4)
     picker = screen.page.get_by_role("combobox", name="Model", exact=True)
+    question = screen.page.get_by_role("dialog", name="Switch the model?")
+    usage = re.compile(r"With small the next request would take [\d,]+ of [\d,]+ tokens")
     await picker.select_option("small")
-    said = await asyncio.wait_for(asked.get(), 20)
-    assert re.search(r"With small the next request would take [\d,]+ of [\d,]+ tokens", said)
+    await expect(question).to_contain_text(usage)
+    await screen.page.keyboard.press("Escape")
     await expect(picker).to_have_value("large")
     await screen.box.fill("/model small")
     await screen.box.press("Enter")
-    await asyncio.wait_for(asked.get(), 20)
+    await question.get_by_role("button", name="Keep the present one").click()
+    await expect(question).to_be_hidden()
+    await expect(screen.box).to_be_focused()
     assert (await screen.stored())["context"]["model"] == "large"
-    agrees = True
+    await picker.select_option("small")
     async with screen.page.expect_response("**/settings/"):
-        await picker.select_option("small")
+        await question.get_by_role("button", name="Switch", exact=True).click()
     assert (await screen.stored())["context"]["model"] == "small"
-    await asyncio.wait_for(asked.get(), 20)
     async with screen.page.expect_response("**/settings/"):
-        await picker.select_option("large")
+        await picker.select_option("large")  # Nothing is asked where it fits.
     assert (await screen.stored())["context"]["model"] == "large"
-    assert asked.empty(), "nothing is asked where it fits"
     await context.close()
