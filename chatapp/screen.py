@@ -189,6 +189,18 @@ class ConversationLink(View):
     answering: bool = False
     unseen: bool = False
     #: A reply has ended since its owner last looked.
+    begun_as: str = ""
+    #: ``branch`` or ``continuation`` of another conversation, whose title it began with.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin(View):
+    """The conversation that this one branched off or continues."""
+
+    begun_as: str
+    #: As in :class:`ConversationLink`.
+    code: str
+    title: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,6 +217,8 @@ class PageView(View):
     context: ContextView
     has_older: bool = False
     has_newer: bool = False
+    origin: Origin | None = None
+    #: None: it began by itself, or what it came from was deleted.
 
     def turn_of(self, seq: int) -> TurnView | None:
         """The ended turn whose last message is ``seq``, if there is something to say of it."""

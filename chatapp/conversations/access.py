@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Project, TitleSource, Turn
-from chatapp.screen import ConversationLink
+from chatapp.screen import ConversationLink, Origin
 from compression.database import across
 
 # The list shows this many at once; the rest is found by searching.
@@ -112,6 +112,22 @@ def newest(user_id: int) -> str | None:
     return str(code) if code else None
 
 
+def begun_as(row: Conversation) -> str:
+    """What a conversation is of another one: ``branch``, ``continuation``, or nothing."""
+    # A branch of a continuation has both.
+    if row.branched_from_id is not None:
+        return "branch"
+    return "continuation" if row.continued_from_id is not None else ""
+
+
+def origin(row: Conversation) -> Origin | None:
+    """The conversation that this one began with, unless that was deleted or is another's."""
+    earlier = row.branched_from or row.continued_from
+    if earlier is None or earlier.owner_id != row.owner_id or earlier.deleted_at is not None:
+        return None
+    return Origin(begun_as=begun_as(row), code=str(earlier.code), title=earlier.title)
+
+
 def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
     """The person's conversations, pinned ones first, then the latest, in one query."""
     rows: QuerySet[Conversation] = (
@@ -139,6 +155,7 @@ def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
             archived=row.archived_at is not None,
             answering=row.answering,  # type: ignore[attr-defined]
             unseen=row.unseen,  # type: ignore[attr-defined]
+            begun_as=begun_as(row),
         )
         for row in rows
     ]

@@ -13,7 +13,7 @@ from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
 from django.utils.crypto import salted_hmac
 
 from chatapp.context import Basis, StoredMessage
-from chatapp.conversations.access import owned
+from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.windows import FIRST_MESSAGES, window, with_turns
 from chatapp.counting import MESSAGE_OVERHEAD
@@ -293,6 +293,7 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
         context=context(row, tail_tokens(row)),
         has_older=shown.has_older,
         has_newer=shown.has_newer,
+        origin=origin(row),
     )
 
 

@@ -84,6 +84,7 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
                 "turns": [turn.as_json() for turn in page.turns],
                 "compression": page.compression.as_json(),
                 "context": page.context.as_json(),
+                "origin": page.origin.as_json() if page.origin else None,
             }
         )
     if wants_fragment(request) and given and given[0] != "around":

@@ -133,6 +133,17 @@ async def test_a_branch_ends_at_its_message(screen: Screen) -> None:
     await expect(screen.page).not_to_have_url(before)
     await expect(screen.articles).to_have_count(2)
     await expect(screen.articles.first).to_contain_text("Hello.")
+    # Both have the same title: the list marks which of them is the branch, and it leads back.
+    here = screen.page.locator("#links a[aria-current]")
+    await expect(here).to_contain_text("branch")
+    await expect(screen.page.locator("#links a:not([aria-current])").first).not_to_contain_text(
+        "branch"
+    )
+    await screen.button("Conversation settings").click()
+    settings = screen.page.get_by_role("dialog", name="Conversation settings")
+    await expect(settings).to_contain_text("Branched from Hello.")
+    await settings.get_by_role("link", name="Hello.").click()
+    await expect(screen.page).to_have_url(before)
 
 
 async def test_a_branch_that_ends_with_a_question_can_be_answered(screen: Screen) -> None:

@@ -30,7 +30,8 @@ def texts(found: Found) -> list[str]:
 
 
 def add(code: str, *messages: str, **fields: Any) -> None:
-    row = Conversation.objects.get(code=code)
+    # An earlier release has not all columns.
+    row = Conversation.objects.only("next_seq").get(code=code)
     start = row.next_seq
     Message.objects.bulk_create(
         Message(

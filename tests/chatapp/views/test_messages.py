@@ -361,10 +361,20 @@ async def test_pin_branch_and_continue_in_new(client: AsyncClient, code: str) ->
         assert page["messages"][0]["pinned"] is pinned
     missing = await client.post(f"/c/{code}/messages/99/pin/", headers=JSON)
     assert missing.status_code == 404
-    for path, fields in (("branch/", {"seq": 2}), ("continue-in-new/", {})):
+    title = (await client.get(f"/c/{code}/", headers=JSON)).json()["conversation"]["title"]
+    for path, fields, begun_as in (
+        ("branch/", {"seq": 2}, "branch"),
+        ("continue-in-new/", {}, "continuation"),
+    ):
         made = await client.post(f"/c/{code}/{path}", fields, headers=JSON)
         assert made.status_code == 201
         assert made.json()["code"] != code
-        assert (await client.get(f"/c/{made.json()['code']}/", headers=JSON)).status_code == 200
+        shown = (await client.get(f"/c/{made.json()['code']}/", headers=JSON)).json()
+        assert shown["origin"] == {"begun_as": begun_as, "code": code, "title": title}
+    assert (await client.get(f"/c/{code}/", headers=JSON)).json()["origin"] is None
+    await client.post(f"/c/{code}/delete/", headers=JSON)
+    left = (await client.get(f"/c/{made.json()['code']}/", headers=JSON)).json()
+    assert left["origin"] is None
+    await client.post(f"/c/{code}/undelete/", headers=JSON)
     unnumbered = await client.post(f"/c/{code}/branch/", {"seq": "two"}, headers=JSON)
     assert unnumbered.status_code == 422
