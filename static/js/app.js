@@ -23,7 +23,7 @@ function arrived(message) {
     // The lock may come by a fresh state alone: whoever cannot see it is told all the same.
     if (free && box.readOnly) tell("Compressing conversation");
     actions.retitle();
-    if (/data-event="(summary-changed|compression-completed|turn-finished)"/.test(message)) {
+    if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {
       drawer.refresh();
     }
     if (/data-event="(turn-started|turn-finished|title-changed)"/.test(message)) list.refresh();

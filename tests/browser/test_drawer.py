@@ -49,6 +49,18 @@ async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
     await expect(divider).to_contain_text("The summary was taken away")
 
 
+async def test_the_drawer_follows_what_is_done_outside_it(screen: Screen) -> None:
+    """Breaks when: a pin or other instructions do not count as a change of what the model sees."""
+    await screen.ask("Hello.")
+    await screen.page.keyboard.press("Control+Shift+E")
+    drawer = drawer_of(screen)
+    await expect(drawer).to_contain_text("kept free for the reply")
+    await screen.act(0, "Pin")
+    await expect(drawer.locator("#seen-1")).to_contain_text("Pinned")
+    await screen.send("/system Answer in rhyme.")
+    await expect(drawer).to_contain_text("Answer in rhyme.")
+
+
 @pytest.mark.parametrize("key", ["Escape", "Control+Shift+E"])
 async def test_what_was_closed_stays_closed(screen: Screen, key: str) -> None:
     """Before its text has come, too.
