@@ -24,8 +24,11 @@ const FITS_ITSELF = CSS.supports("field-sizing", "content");
 /** Height of the box follows its text, to a limit set by the style sheet. */
 export function fit() {
   if (FITS_ITSELF) return;
+  // The text above must not move, not even while this is measured: it would lose its place.
+  composer.style.minHeight = `${composer.offsetHeight}px`;
   box.style.height = "auto";
   box.style.height = `${box.scrollHeight}px`;
+  composer.style.minHeight = "";
 }
 
 /** Lock and buttons as the page says; called after each change from the server. */

@@ -8,7 +8,7 @@ const PILL_BEYOND = 200;
 
 const pill = find("#new-text");
 let following = true;
-let last = 0;
+let seen = {}; // The scroller when it was last looked at: where it is, its height, the text's.
 let scheduled = false;
 let end = {}; // The last message as the reader knows it: which it is, and how high.
 
@@ -22,11 +22,18 @@ function hasMore() {
   return more;
 }
 
+function look() {
+  const { scrollTop: top, clientHeight: view, scrollHeight: text } = scroller;
+  seen = { top, view, text };
+}
+
 function scrolled() {
-  const top = scroller.scrollTop;
-  if (last - top >= LETS_GO && distance() > LETS_GO) following = false;
+  const before = seen;
+  look();
+  // Where the view grew or the text shrank, the browser moved it; WebKit says so as of the reader.
+  const itself = seen.view > before.view || seen.text < before.text;
+  if (!itself && before.top - seen.top >= LETS_GO && distance() > LETS_GO) following = false;
   else if (distance() <= AT_END) following = true;
-  last = top;
   if (following) pill.hidden = true;
 }
 
@@ -34,7 +41,7 @@ export function toEnd() {
   following = true;
   pill.hidden = true;
   scroller.scrollTop = scroller.scrollHeight;
-  last = scroller.scrollTop;
+  look();
 }
 
 /** The feed has changed: follow, or say that there is more below. At most once a frame. */
@@ -58,6 +65,7 @@ export function question() {
 export function start() {
   scroller.addEventListener("scroll", scrolled, { passive: true });
   new ResizeObserver(() => {
+    scroller.style.setProperty("--view", `${scroller.clientHeight}px`);
     hasMore(); // Lines that are broken anew are no text either.
     if (following) toEnd();
   }).observe(scroller);
@@ -75,7 +83,7 @@ export function start() {
   document.body.addEventListener("htmx:afterSwap", () => {
     if (height) scroller.scrollTop += scroller.scrollHeight - height;
     height = 0;
-    last = scroller.scrollTop;
+    look();
   });
   const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
   if (!sought) toEnd();
@@ -85,6 +93,6 @@ export function start() {
     sought.scrollIntoView({ block: "center" });
     sought.focus({ preventScroll: true });
     sought.classList.add("sought");
-    last = scroller.scrollTop;
+    look();
   }
 }
