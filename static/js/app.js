@@ -13,11 +13,14 @@ import * as slash from "./slash.js";
 import * as socket from "./socket.js";
 import { box, find, tell } from "./page.js";
 
+let release = null; // Called when the feed has taken in what came.
+
 function arrived(message) {
   if (!message.includes('data-event="delta"')) {
     feed.placeDivider();
     feed.enhance(document);
     feed.trim();
+    release();
     const free = !box.readOnly;
     composer.applyState();
     // The lock may come by a fresh state alone: whoever cannot see it is told all the same.
@@ -47,10 +50,7 @@ list.start();
 models.start();
 socket.start({ onOpen: composer.resend, onMessage: arrived });
 
-document.body.addEventListener("htmx:afterSwap", () => {
-  feed.placeDivider();
-  feed.enhance(document);
-});
+document.body.addEventListener("htmx:wsBeforeMessage", () => (release = scroll.hold()));
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();
 });

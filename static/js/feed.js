@@ -1,6 +1,7 @@
 // The feed: each article in the order of its seq, the divider in its place.
 
 import { all, feed, find, main, make } from "./page.js";
+import { hold } from "./scroll.js";
 
 const MOST_ARTICLES = 400;
 
@@ -95,6 +96,7 @@ export function trim() {
   const articles = all("article[data-seq]", feed);
   const surplus = articles.length - MOST_ARTICLES;
   if (surplus <= 0) return;
+  const release = hold();
   articles.slice(0, surplus).forEach((one) => one.remove());
   find("#older")?.remove();
   const before = articles[surplus].dataset.seq;
@@ -109,6 +111,7 @@ export function trim() {
   );
   feed.prepend(link);
   htmx.process(link);
+  release();
 }
 
 /** The same at the other end, while older messages are read: the newest leave, and can be had. */
@@ -157,6 +160,10 @@ export function start() {
     },
   });
   enhance(document);
+  document.body.addEventListener("htmx:afterSwap", () => {
+    placeDivider();
+    enhance(document);
+  });
   let loads = "";
   document.body.addEventListener("htmx:beforeSwap", (event) => (loads = event.target.id));
   document.body.addEventListener("htmx:afterSettle", () => {

@@ -1,6 +1,6 @@
 // Following the text: only while the reader is at its end.
 
-import { feed, find, scroller } from "./page.js";
+import { all, feed, find, scroller } from "./page.js";
 
 const AT_END = 24; // pixels from the end that still count as the end
 const LETS_GO = 3; // pixels of upward scroll that end the following
@@ -44,6 +44,21 @@ export function toEnd() {
   look();
 }
 
+/** Keeps what is read in its place while the feed changes above it: call the result after that.
+ *  Where the browser has done so by itself, nothing is left to move; WebKit never does. */
+export function hold() {
+  const edge = scroller.getBoundingClientRect().top;
+  const topOf = (article) => article.getBoundingClientRect().top;
+  const read = all("article[data-seq]", feed).find((one) => one.getBoundingClientRect().bottom > edge);
+  const before = read && topOf(read);
+  return () => {
+    const now = read && document.getElementById(read.id);
+    const moved = now ? Math.round(topOf(now) - before) : 0;
+    if (moved) scroller.scrollTop += moved;
+    look();
+  };
+}
+
 /** The feed has changed: follow, or say that there is more below. At most once a frame. */
 export function changed() {
   if (scheduled) return;
@@ -74,16 +89,16 @@ export function start() {
     const height = visualViewport.scale === 1 ? `${visualViewport.height}px` : "";
     document.documentElement.style.setProperty("--screen", height);
   });
-  // Older messages are put in above: what is being read stays where it is.
-  let height = 0;
+  // What is put in above or below for a reader: what is being read stays where it is.
+  let release = null;
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    height = event.target.id === "older" ? scroller.scrollHeight : 0;
-    if (height) following = false;
+    if (!["older", "newer"].includes(event.target.id)) return;
+    following = false;
+    release = hold();
   });
   document.body.addEventListener("htmx:afterSwap", () => {
-    if (height) scroller.scrollTop += scroller.scrollHeight - height;
-    height = 0;
-    look();
+    release?.();
+    release = null;
   });
   const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
   if (!sought) toEnd();

@@ -6,12 +6,14 @@ and lays a query container out before the new elements in it.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
-from tests.browser.screen import Screen
+from tests.browser.screen import Screen, imported
+from tests.servers import RunningServer
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -33,6 +35,13 @@ TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFr
 def scroller_of(screen: Screen) -> Locator:
     """What is scrolled."""
     return screen.page.locator("#scroller")
+
+
+async def top_of(article: Locator) -> float:
+    """Where it stands in the window, in pixels."""
+    box = await article.bounding_box()
+    assert box is not None
+    return float(box["y"])
 
 
 async def without_anchoring(page: Page, more: str = "") -> None:
@@ -114,3 +123,63 @@ async def test_nothing_around_the_feed_is_a_query_container(screen: Screen) -> N
         }"""
     )
     assert set(kinds) == {"normal"}
+
+
+@pytest.mark.parametrize("anchoring", [True, False])
+async def test_what_is_read_stays_when_messages_come_above_it_and_leave(
+    screen: Screen, product: RunningServer, tmp_path: Path, anchoring: bool
+) -> None:
+    """Older messages come, and newer ones push the oldest out of the page.
+
+    Breaks when: ``hold`` in ``scroll.js`` moves nothing, or ``trim`` does not hold.
+    """
+    texts = [f"Message {n + 1}.\n" + "A line.\n" * (n % 4) for n in range(500)]
+    await screen.page.goto(imported(product, tmp_path, *texts))
+    if not anchoring:
+        await without_anchoring(screen.page)
+    for n, count in enumerate((80, 130, 180, 230, 280, 330, 380, 400)):
+        read = screen.page.locator("#" + str(await screen.articles.first.get_attribute("id")))
+        before: float = await scroller_of(screen).evaluate(
+            """(scroller, top) => {
+                scroller.scrollTop = top;
+                return document.querySelector("article").getBoundingClientRect().top;
+            }""",
+            n % 3 * 10,
+        )
+        await expect(screen.articles).to_have_count(count)
+        assert abs(await top_of(read) - before) < 2
+    newer = screen.page.get_by_role("link", name="Newer messages")
+    await newer.scroll_into_view_if_needed()
+    read = screen.page.locator("#" + str(await screen.articles.last.get_attribute("id")))
+    before = await top_of(read)
+    await newer.click()
+    await expect(screen.articles.last).to_contain_text("Message 500.")
+    await expect(screen.articles).to_have_count(400)
+    await screen.page.evaluate(TWO_FRAMES)
+    assert abs(await top_of(read) - before) < 2
+
+
+@pytest.mark.parametrize("anchoring", [True, False])
+async def test_what_is_read_stays_when_a_divider_comes_above_it(
+    screen: Screen, signed_in: BrowserContext, model: RunningUpstream, anchoring: bool
+) -> None:
+    """Breaks when: ``app.js`` does not hold while it takes in what came."""
+    for number in range(3):
+        await screen.ask(f"Question {number}. " + "The same price again. " * 20)
+    model.script({"text": LONG})
+    await screen.ask("A long one.")
+    if not anchoring:
+        await without_anchoring(screen.page)
+    read = screen.articles.last
+    await scroller_of(screen).hover()
+    await screen.page.mouse.wheel(0, -600)
+    await expect(read.get_by_text("number 59 ")).not_to_be_in_viewport()
+    await screen.page.evaluate(TWO_FRAMES)
+    before = await top_of(read)
+    other = Screen(await signed_in.new_page())
+    await other.page.goto(screen.page.url)
+    await other.send("/compact")
+    await expect(screen.page.get_by_role("region", name="Compressed messages")).to_be_attached()
+    await expect(screen.box).to_be_editable()
+    await screen.page.evaluate(TWO_FRAMES)
+    assert abs(await top_of(read) - before) < 2
