@@ -1,6 +1,6 @@
 // What the page's own buttons do, and the clocks that tick on it.
 
-import { all, copy, find, main, post } from "./page.js";
+import { all, copy, find, main, onEscape, post } from "./page.js";
 import { goTo } from "./feed.js";
 import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
@@ -106,8 +106,12 @@ export function start() {
   });
   const form = find("#rename");
   form?.addEventListener("htmx:afterRequest", renamed);
-  form?.addEventListener("keydown", (event) => event.key === "Escape" && renamed());
   form?.addEventListener("focusout", renamed);
+  const leave = () => {
+    renamed();
+    find("[data-action=rename]").focus();
+  };
+  if (form) onEscape(form, leave);
   setInterval(tick, 1000);
 }
 

@@ -1,6 +1,6 @@
 // Editing a message of one's own in its place: sending it makes the answer anew.
 
-import { all, box, find, make } from "./page.js";
+import { all, box, find, make, onEscape } from "./page.js";
 
 export function edit(article) {
   if (find("form.editing", article)) return;
@@ -20,11 +20,7 @@ export function edit(article) {
     make("p", { className: "buttons" }, make("button", { className: "primary" }, "Send again"), cancel),
   );
   cancel.addEventListener("click", () => close(opener));
-  form.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    event.stopPropagation();
-    close(opener);
-  });
+  onEscape(form, () => close(opener));
   form.addEventListener("htmx:afterRequest", (event) => event.detail.successful && close(box));
   body.hidden = true;
   body.after(form);

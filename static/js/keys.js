@@ -1,6 +1,6 @@
 // The keyboard. The browser's own Ctrl+R, F, S, N and L are never taken.
 
-import { all, box, code, composer, find, main } from "./page.js";
+import { all, box, code, composer, find, isComposing, main } from "./page.js";
 import { editLast } from "./edit.js";
 import * as slash from "./slash.js";
 import { isOpen, submit } from "./composer.js";
@@ -33,8 +33,10 @@ function inBox(event) {
   if (event.key === "Enter" && sends && !event.altKey) send(event);
 }
 
+/** One thing, the innermost first; menus and dialogs are closed by the browser. */
 function escape(event) {
-  if (event.shiftKey) box.focus();
+  if (event.defaultPrevented || find("dialog[open], :popover-open")) return;
+  if (event.shiftKey || document.activeElement === find("#search")) box.focus();
   else if (slash.isShown()) slash.hide();
   else if (!find("#drawer").hidden) find("[data-action=close-drawer]").click();
   else if (isOpen()) find(".stop", composer).click();
@@ -51,7 +53,7 @@ function toMessage(step) {
 
 function anywhere(event) {
   const control = event.ctrlKey || event.metaKey;
-  if (event.key === "Escape" && !find("dialog[open]")) escape(event);
+  if (event.key === "Escape") escape(event);
   // Whoever turned the shortcuts off keeps Esc: it is how a dialog is left.
   else if (!("shortcuts" in main.dataset)) return;
   else if (event.altKey && !control && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
@@ -65,6 +67,8 @@ function anywhere(event) {
     find("#drawer-button").click();
   } else if (control && !event.shiftKey && event.code === "KeyK" && find("#search")) {
     event.preventDefault();
+    // Where the list is a dialog, the search is in it.
+    if (!find("#search").checkVisibility()) find("[data-action=nav]").click();
     find("#search").focus();
   } else if (control && event.key === "/") {
     event.preventDefault();
@@ -73,10 +77,7 @@ function anywhere(event) {
 }
 
 export function start() {
-  // An input method's Enter and Esc belong to it while it composes.
-  const unlessComposing = (handler) => (event) => {
-    if (!event.isComposing && event.keyCode !== 229) handler(event);
-  };
+  const unlessComposing = (handler) => (event) => isComposing(event) || handler(event);
   box.addEventListener("keydown", unlessComposing(inBox));
   document.addEventListener("keydown", unlessComposing(anywhere));
   composer.addEventListener("submit", (event) => {

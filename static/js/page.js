@@ -95,6 +95,18 @@ export async function copy(text, button) {
   setTimeout(() => (label.textContent = before), 1500);
 }
 
+/** Whether a key belongs to an input method, which uses Enter and Esc while it composes. */
+export const isComposing = (event) => event.isComposing || event.keyCode === 229;
+
+/** Esc in this element leaves it, and does nothing else. */
+export function onEscape(element, leave) {
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.shiftKey || isComposing(event)) return;
+    event.preventDefault();
+    leave();
+  });
+}
+
 // randomUUID exists in secure contexts only; a server on the local network has none.
 export function uuid() {
   if (crypto.randomUUID) return crypto.randomUUID();

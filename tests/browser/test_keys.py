@@ -126,6 +126,66 @@ async def test_escape_stops_a_reply(screen: Screen, model: RunningUpstream) -> N
     await expect(screen.articles.last).to_contain_text("Stopped")
 
 
+async def test_escape_leaves_the_innermost_and_then_stops(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Whatever is open during a reply, one Esc each, and the reply last of all.
+
+    Breaks when: ``escape`` in ``keys.js`` does not ask for an open menu, for what was handled in
+    its place already, or for the field of the search.
+    """
+    page = screen.page
+    await screen.ask("Hello.")
+    model.script(unending("Once upon a time"))
+    await screen.send("A story.")
+    await expect(screen.articles.last).to_contain_text("Once upon a time")
+    first = screen.articles.first
+    menu, edited = page.get_by_role("group", name="Message", exact=True), first.locator("textarea")
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await first.get_by_role("button", name="More about this message").press("Enter")
+    await expect(menu).to_be_visible()
+    await press(page, "Escape")
+    await expect(menu).to_be_hidden()
+    await expect(first.get_by_role("button", name="More about this message")).to_be_focused()
+    await screen.button("Rename").press("Enter")
+    await expect(page.get_by_role("textbox", name="Title")).to_be_focused()
+    await press(page, "Escape")
+    await expect(page.get_by_role("textbox", name="Title")).to_be_hidden()
+    await expect(screen.button("Rename")).to_be_focused()
+    await first.get_by_role("button", name="Edit", exact=True).press("Enter")
+    await expect(edited).to_be_focused()
+    await press(page, "Escape")
+    await expect(edited).to_have_count(0)
+    await press(page, "Control+k", "x", "Escape")
+    await expect(screen.box).to_be_focused()
+    await press(page, "Control+Shift+E", "Shift+Escape", "/")
+    await expect(page.get_by_role("listbox", name="Commands")).to_be_visible()
+    await press(page, "Escape")
+    await expect(page.get_by_role("listbox", name="Commands")).to_be_hidden()
+    await expect(drawer).to_be_visible()
+    await press(page, "Escape")
+    await expect(drawer).to_be_hidden()
+    assert not any(address.endswith("/stop/") for address in screen.requests)
+    await press(page, "Escape")
+    await expect(screen.articles.last).to_contain_text("Stopped")
+
+
+async def test_the_search_is_reached_where_the_list_is_a_dialog(screen: Screen) -> None:
+    """Breaks when: the key does not open the dialog, or Esc in it goes further than closing it."""
+    page = screen.page
+    await screen.ask("Hello.")
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await screen.box.focus()
+    dialog = page.get_by_role("dialog", name="Conversations")
+    for _ in range(2):
+        await press(page, "Control+k")
+        await expect(dialog).to_be_visible()
+        await expect(page.get_by_role("searchbox", name="Search messages")).to_be_focused()
+        await press(page, "Escape")
+        await expect(dialog).to_be_hidden()
+        await expect(screen.box).to_be_focused()
+
+
 async def test_an_input_method_keeps_its_enter_and_escape(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.box.focus()
