@@ -161,7 +161,8 @@ export function submit() {
   box.value = "";
   fit();
   deliver(id, text);
-  question();
+  // What waits for the end of a reply is no question yet: the reader of that reply reads on.
+  if (!isOpen()) question();
   applyState();
 }
 

@@ -95,14 +95,16 @@ export function placeUndo() {
   find(find("#nav").checkVisibility() ? ".account" : "#composer").before(undo);
 }
 
-/** What was put away can be had back for a while. */
-function offer({ which, title, back, words }) {
+/** What was put away can be had back for a while; whoever was reading it is led back to it. */
+function offer({ which, title, back, words }, wasRead) {
   const button = make("button", { type: "button", className: "link" }, "Undo");
   button.addEventListener("click", async () => {
     undo.hidden = true;
     const answer = await post(address(which, back), {}).catch(() => ({ ok: false }));
-    if (answer.ok) location.assign(`/c/${which}/`);
-    else showError("That could not be undone. Reload the page and try again.");
+    if (!answer.ok) return showError("That could not be undone. Reload the page and try again.");
+    if (wasRead) return location.assign(`/c/${which}/`);
+    await refresh();
+    return find(`#links [data-code="${which}"] a`)?.focus();
   });
   undo.replaceChildren(`${words} “${title}”. `, button);
   placeUndo();
@@ -150,7 +152,7 @@ export function start() {
   group();
   const waiting = sessionStorage.getItem(DELETED);
   sessionStorage.removeItem(DELETED);
-  if (waiting) offer(JSON.parse(waiting));
+  if (waiting) offer(JSON.parse(waiting), true);
   find("#entry-rename").addEventListener("submit", (event) => {
     event.preventDefault();
     changed("settings", { title: find("#entry-title").value });

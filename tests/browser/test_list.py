@@ -58,7 +58,10 @@ async def test_rename_pin_archive_and_delete_with_undo(screen: Screen) -> None:
 async def test_undo_is_in_reach_and_lies_on_nothing(screen: Screen) -> None:
     """Also on a narrow screen, in the navigation's dialog and when that is closed.
 
-    Breaks when: the offer stands at a fixed place of the window, or outside the dialog.
+    Whoever reads another conversation meanwhile reads on.
+
+    Breaks when: the offer stands at a fixed place of the window, or outside the dialog; or Undo
+    opens what was not being read.
     """
     page, undo = screen.page, screen.page.get_by_role("button", name="Undo", exact=True)
     await screen.ask("Call this one godwit")
@@ -68,15 +71,21 @@ async def test_undo_is_in_reach_and_lies_on_nothing(screen: Screen) -> None:
     for name in ("Archive", "Settings"):
         await page.get_by_role("link", name=name).click(trial=True)
     await page.get_by_role("button", name="Sign out").click(trial=True)
+    await expect(entry(screen, "Call this one godwit")).to_have_count(0)
+    await screen.box.fill("What I was writing")
     await undo.click()
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Call this one godwit")
+    await expect(entry(screen, "Call this one godwit").get_by_role("link")).to_be_focused()
     await page.set_viewport_size({"width": 390, "height": 844})
     await screen.button("Conversations").click()
-    await put_away(page, "Call this one curlew", "Delete")
+    await put_away(page, "Call this one godwit", "Delete")
     await undo.click(trial=True)
     await page.keyboard.press("Escape")
     await screen.box.click(trial=True)
     await undo.click()
+    await expect(undo).to_be_hidden()
+    await screen.button("Conversations").click()
+    await expect(entry(screen, "Call this one godwit")).to_be_visible()
+    await expect(screen.box).to_have_value("What I was writing")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Call this one curlew")
 
 

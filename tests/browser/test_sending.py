@@ -123,6 +123,23 @@ async def test_what_waits_can_be_changed_removed_or_sent_now(
     await expect(screen.articles).to_have_count(6)
 
 
+async def test_what_waits_leaves_the_reader_where_the_reader_is(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: the page goes to its end for a message that is not asked yet."""
+    await screen.ask("Hello.")
+    model.script(unending("A paragraph that is read.\n\n" * 60))
+    await screen.send("A story.")
+    await expect(screen.articles.last.get_by_text("A paragraph")).to_have_count(60)
+    scroller = screen.page.locator("#scroller")
+    before = await scroller.evaluate("scroller => (scroller.scrollTop -= 600)")
+    await screen.send("Shorter, please.")
+    await expect(screen.page.get_by_text("Will be sent when the reply ends")).to_be_visible()
+    assert await scroller.evaluate("scroller => scroller.scrollTop") == before > 0
+    await screen.button("Stop").click()
+    await expect(screen.articles).to_have_count(6)
+
+
 async def test_a_stopped_reply_says_how_far_it_came_and_can_go_on(
     screen: Screen, model: RunningUpstream
 ) -> None:
