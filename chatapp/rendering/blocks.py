@@ -1,6 +1,7 @@
 """The Markdown engine: one piece of text to safe HTML.
 
-CommonMark with tables and strikethrough, no HTML, links to the web and to mail addresses only.
+CommonMark with tables and strikethrough, no HTML, links to the web and to mail addresses only; a
+bare address of the web is a link too.
 Images are never loaded: they become links, since fetching one tells its server what is being read.
 """
 
@@ -18,6 +19,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from chatapp.rendering.addresses import web_address
 from chatapp.rendering.highlight import (
     HIGHLIGHT_MESSAGE,
     code_figure,
@@ -25,7 +27,7 @@ from chatapp.rendering.highlight import (
     language_of,
 )
 from chatapp.rendering.limits import MESSAGE_BUDGET, estimate
-from chatapp.rendering.sanitise import LINK_SCHEMES, TASK_CLASS, sanitise
+from chatapp.rendering.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
 from chatapp.text import visible
 
 #: Lines with blank ones between, each of which begins with a letter and in which no sign means
@@ -40,6 +42,10 @@ _task = re.compile(r"\[([ xX])\]\s+(?=\S)")
 _BOXES: Final = {" ": "☐ ", "x": "☑ "}
 
 _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
+
+
+#: Characters above which the text of a table's cell is long.
+_LONG_CELL: Final = 40
 
 
 class Environment:
@@ -129,8 +135,9 @@ class _Parser(MarkdownIt):
     def __init__(self) -> None:
         super().__init__("commonmark", {"html": False}, renderer_cls=_Renderer)
         self.enable(["table", "strikethrough"])
+        self.inline.ruler.after("text", "web_addresses", web_address)
         self.core.ruler.push("images_to_links", _images_to_links)
-        self.core.ruler.push("alignment_classes", _alignment_classes)
+        self.core.ruler.push("cell_classes", _cell_classes)
         # Before the inline rules: "[x]" could be a link.
         self.core.ruler.before("inline", "task_boxes", _task_boxes)
 
@@ -183,11 +190,18 @@ def _plain_words(tokens: list[Token]) -> str:
     return "".join(words)
 
 
-def _alignment_classes(state: StateCore) -> None:
-    """Columns are aligned by class: a style attribute would be refused by the page's policy."""
-    for token in state.tokens:
-        if token.type in ("th_open", "td_open") and "style" in token.attrs:
-            token.attrs = {"class": _ALIGNMENTS[str(token.attrs["style"])]}
+def _cell_classes(state: StateCore) -> None:
+    """Columns are aligned by class: a style attribute would be refused by the page's policy.
+
+    A cell of many words is marked too, so that it gets its room before the table scrolls.
+    """
+    for number, token in enumerate(state.tokens):
+        if token.type not in ("th_open", "td_open"):
+            continue
+        classes = [_ALIGNMENTS[str(token.attrs["style"])]] if "style" in token.attrs else []
+        if len(state.tokens[number + 1].content) > _LONG_CELL:
+            classes.append(LONG_CELL_CLASS)
+        token.attrs = {"class": " ".join(classes)} if classes else {}
 
 
 def _task_boxes(state: StateCore) -> None:

@@ -16,20 +16,21 @@ from chatapp.text import clean, visible
 HIGHLIGHT_PREFIX: Final = "hl-"
 LINK_SCHEMES: Final = frozenset({"http", "https", "mailto"})
 TASK_CLASS: Final = "task"
+LONG_CELL_CLASS: Final = "long"
 
 _TAG_NAMES = (
     "a blockquote br code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre s span"
     " strong table tbody td th thead tr ul"
 )
-_ALIGNMENTS = {"align-left", "align-center", "align-right"}
+_CELLS = {"align-left", "align-center", "align-right", LONG_CELL_CLASS}
 _CLASSES = {
     "div": {"table"},
     "figure": {"code", "continued"},
     "li": {TASK_CLASS},
     "p": {"plain"},
     "span": {HIGHLIGHT_PREFIX + name for name in STANDARD_TYPES.values() if name},
-    "td": _ALIGNMENTS,
-    "th": _ALIGNMENTS,
+    "td": _CELLS,
+    "th": _CELLS,
 }
 
 #: What runs the way of its first letter as a whole, with its marks: bullets, lines, columns.

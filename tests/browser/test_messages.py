@@ -32,6 +32,33 @@ async def test_a_wide_table_is_scrolled_and_its_words_stay_whole(
     assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+async def test_long_cells_get_their_room_before_the_table_scrolls(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: a long cell may be as narrow as a short one."""
+    words = "a cell with quite some words in it, as models write them in comparisons"
+    rows = ["| Name |" + " What |" * 4, "|---|" + "---|" * 4, "| Short |" + f" {words} |" * 4]
+    model.script({"text": "\n".join(rows)})
+    await screen.page.set_viewport_size({"width": 390, "height": 844})
+    await screen.ask("A table, please.")
+    table = screen.articles.last.locator(".table")
+    widths = await table.locator("td").evaluate_all("all => all.map((one) => one.offsetWidth)")
+    assert widths[0] < 150
+    assert min(widths[1:]) > 240
+    assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+async def test_headings_of_a_reply_differ(screen: Screen, model: RunningUpstream) -> None:
+    """Breaks when: two levels share a size."""
+    model.script({"text": "# One\n\n## Two\n\n### Three\n\n#### Four\n\nText."})
+    await screen.ask("Headings, please.")
+    sizes = await screen.articles.last.locator(".body > *").evaluate_all(
+        "all => all.map((one) => parseFloat(getComputedStyle(one).fontSize))"
+    )
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes[:4])) == 4
+
+
 async def test_a_list_has_its_marks_where_its_script_begins(
     screen: Screen, model: RunningUpstream
 ) -> None:

@@ -87,7 +87,7 @@ class _Reader(HTMLParser):
                 or set((value or "").split())
                 <= {
                     *("code", "continued", "table", "task", "plain"),
-                    *("align-left", "align-center", "align-right"),
+                    *("align-left", "align-center", "align-right", "long"),
                 }
                 or (value or "").startswith("hl-")
             ), value

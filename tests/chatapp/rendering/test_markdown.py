@@ -72,9 +72,49 @@ def test_links_open_elsewhere_and_tell_nothing(target: str) -> None:
     assert render(f"[a]({target})") == f'<p><a href="{target}" {LINK}>a</a></p>\n'
 
 
-def test_an_address_in_angle_brackets_is_a_link_and_a_bare_one_is_not() -> None:
-    assert "href" in render("<https://x.example>")
-    assert "href" not in render("https://x.example")
+@pytest.mark.parametrize("address", ["https://x.example/a_b_c?d=e*f", "http://x.example:8000/"])
+@pytest.mark.parametrize("text", ["<{}>", "{}", "({})", "See {}.", "**{}**", "- {}, and"])
+def test_an_address_of_the_web_is_a_link(address: str, text: str) -> None:
+    """Breaks when: ``_Parser`` leaves ``web_address`` out."""
+    assert f'<a href="{address}" {LINK}>{address}</a>' in render(text.format(address))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("x.example", "www.example.com", "192.0.2.1", "//x.example", "a@x.example"),
+        *(
+            "ftp://x.example/a",
+            "mailto:a@x.example",
+            "javascript://x.example",
+            "`https://x.example`",
+        ),
+        *("http\\://x.example", "https://", "xhttps://x.example"),
+    ],
+)
+def test_what_only_might_be_an_address_is_text(text: str) -> None:
+    """Breaks when: ``_scheme`` takes any letters, or letters before them."""
+    assert "href" not in render(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("(see https://x.example/a_(b))", "https://x.example/a_(b)"),
+        ("https://x.example/a)))", "https://x.example/a"),
+        ("“https://x.example/ä”", "https://x.example/ä"),
+        ("请看https://x.example。然后", "https://x.example"),
+        ("| a |\n|---|\n| https://x.example/?a|", "https://x.example/?a"),
+        ("![a https://x.example/b](https://y.example)", "a https://x.example/b"),
+    ],
+)
+def test_an_address_ends_where_its_sentence_goes_on(text: str, address: str) -> None:
+    assert f">{address}</a>" in render(text)
+
+
+def test_an_address_within_a_link_makes_no_second_one() -> None:
+    html = render("[https://x.example](https://y.example)")
+    assert html == f'<p><a href="https://y.example" {LINK}>https://x.example</a></p>\n'
 
 
 def test_an_image_is_a_link_with_its_text() -> None:
@@ -168,6 +208,12 @@ def test_a_table_scrolls_and_aligns_by_class() -> None:
     for side in ("left", "center", "right"):
         assert f'<td class="align-{side}">' in html
     assert "<td>4</td>" in html
+
+
+def test_a_cell_of_many_words_is_marked() -> None:
+    html = render(f"| a | b |\n|--:|---|\n| {'word ' * 9}| {'word ' * 8}|\n")
+    assert '<td class="align-right long">' in html
+    assert html.count("long") == 1
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -270,6 +316,12 @@ def test_x10_what_would_take_long_is_plain(name: str) -> None:
         "(" * 20_000,
         "".join("`" * count + " " for count in range(1, 250)),
         "```python\n" + "x = f(1)\n" * 5_000 + "```\n",
+        "https://x.example/" + "a" * 100_000,
+        "https://x.example/" + ")," * 50_000,
+        "https://x.example/a " * 5_000,
+        "http://a" * 4_000,
+        "://" * 6_000,
+        "[https://a" * 4_000,
     ],
 )
 def test_x10_deep_and_long_texts_take_a_bounded_time(text: str) -> None:
