@@ -17,5 +17,6 @@ class StaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[
 
     def _save(self, name: str, content: File[bytes]) -> str:
         if name.startswith(OUR_SCRIPTS) and name.endswith(".js"):
+            content.seek(0)  # It has been read for its hash.
             content = ContentFile(jsmin(content.read().decode()).encode())
         return str(super()._save(name, content))

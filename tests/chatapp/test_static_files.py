@@ -23,6 +23,8 @@ def test_our_scripts_are_served_without_comments_and_nothing_else_is_touched(
         assert text.startswith("// ")
         assert not served.startswith("//")
         assert len(served) < len(text)
+        [hashed] = (tmp_path / "js").glob(f"{script.stem}.????????????.js")
+        assert len(hashed.read_text()) >= len(served)
     for sheet in (source / "css").iterdir():
         assert (tmp_path / "css" / sheet.name).read_bytes() == sheet.read_bytes()
     served = tmp_path / "django_htmx" / "htmx-2.min.js"
