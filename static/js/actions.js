@@ -8,6 +8,7 @@ import { edit } from "./edit.js";
 import * as drawer from "./drawer.js";
 import * as list from "./list.js";
 import * as message from "./message.js";
+import * as settings from "./settings.js";
 
 const THEMES = ["system", "light", "dark"];
 const root = document.documentElement;
@@ -50,10 +51,7 @@ const ACTIONS = {
     dialog.append(nav);
     dialog.showModal();
   },
-  settings() {
-    find("#settings-title").value = find("#title").textContent;
-    find("#settings").showModal();
-  },
+  settings: settings.open,
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
   drawer: drawer.show,
@@ -94,16 +92,13 @@ function tick() {
 
 export function start() {
   message.start();
+  settings.start();
   document.addEventListener("click", clicked);
   dialog.addEventListener("close", () => {
     home.prepend(nav);
     list.placeUndo();
   });
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
-  find("#settings")?.addEventListener("htmx:afterRequest", (event) => {
-    // An error is shown in the page, which lies behind the dialog.
-    event.currentTarget.close();
-  });
   const form = find("#rename");
   form?.addEventListener("htmx:afterRequest", renamed);
   form?.addEventListener("focusout", renamed);

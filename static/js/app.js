@@ -26,6 +26,7 @@ function arrived(message) {
     // The lock may come by a fresh state alone: whoever cannot see it is told all the same.
     if (free && box.readOnly) tell("Compressing conversation");
     actions.retitle();
+    models.follow();
     if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {
       drawer.refresh();
     }

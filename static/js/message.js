@@ -2,6 +2,7 @@
 
 import { all, find, main, post, showError } from "./page.js";
 import * as drawer from "./drawer.js";
+import * as settings from "./settings.js";
 
 const menu = find("#acts");
 let chosen = null;
@@ -56,10 +57,7 @@ export const actions = {
   model() {
     const select = find("#model");
     if (!select) return showError("There is only the one model here. Whoever runs this server can add others.");
-    if (!select.checkVisibility()) {
-      find("#settings").showModal();
-      return find("#settings-model").focus();
-    }
+    if (!select.checkVisibility()) return settings.open(null, null, "#settings-model");
     select.focus();
     // Not every browser opens it by script; the focus is enough then.
     if (navigator.userActivation?.isActive) select.showPicker?.();

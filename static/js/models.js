@@ -32,18 +32,32 @@ function asked(words) {
   });
 }
 
-export function start() {
-  for (const select of all("#model, #settings-model")) {
-    const form = select.form;
-    form.addEventListener("htmx:confirm", async (event) => {
-      if (select.value === current) return;
-      event.preventDefault();
-      if (await agreed(select.value)) event.detail.issueRequest(true);
-      else select.value = current;
-    });
-    form.addEventListener("htmx:afterRequest", (event) => {
-      if (event.detail.successful) current = select.value;
-      for (const one of all("#model, #settings-model")) one.value = current;
-    });
+function show(name) {
+  current = name;
+  for (const one of all("#model, #settings-model")) {
+    if (!all("option", one).some((option) => option.value === name)) one.append(new Option(name));
+    one.value = name;
   }
+}
+
+/** The pickers show the model that holds, in whichever tab and by whichever command it was chosen. */
+export function follow() {
+  const name = find("#chip [data-model]")?.dataset.model;
+  if (name && find("#model") && name !== current) show(name);
+}
+
+const pickerOf = (event) => event.target.matches("form") && find("select[name=model]", event.target);
+
+export function start() {
+  document.body.addEventListener("htmx:confirm", async (event) => {
+    const select = pickerOf(event);
+    if (!select || select.value === current) return;
+    event.preventDefault();
+    if (await agreed(select.value)) event.detail.issueRequest(true);
+    else select.value = current;
+  });
+  document.body.addEventListener("htmx:afterRequest", (event) => {
+    const select = pickerOf(event);
+    if (select) show(event.detail.successful ? select.value : current);
+  });
 }

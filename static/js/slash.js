@@ -4,6 +4,7 @@ import { all, box, code, find, make, showError } from "./page.js";
 import { write } from "./composer.js";
 import { actions, command } from "./message.js";
 import { agreed } from "./models.js";
+import * as settings from "./settings.js";
 
 const list = find("#commands");
 const around = find("#slash");
@@ -14,11 +15,6 @@ async function chooseModel(words) {
   const names = all("#model option").map((option) => option.textContent);
   if (names.includes(words)) return (await agreed(words)) && command("settings/", { model: words });
   return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model").textContent}.`);
-}
-
-function instructions() {
-  find("#settings").showModal();
-  find("#settings-prompt").focus();
 }
 
 function branch() {
@@ -39,7 +35,7 @@ const COMMANDS = {
   model: { help: "[name] choose the model", run: chooseModel },
   system: {
     help: "[text] instructions for the model",
-    run: (words) => (words ? command("settings/", { system_prompt: words }) : instructions()),
+    run: (words) => (words ? command("settings/", { system_prompt: words }) : settings.open(null, null, "#settings-prompt")),
   },
   export: {
     help: "[markdown|json] take the conversation with you",

@@ -200,7 +200,7 @@ async def of_a_full_window(screen: Screen, model: RunningUpstream) -> None:
     await expect(line).to_be_hidden()
     await screen.button("Conversation settings").click()
     await page.get_by_label("Compression", exact=True).select_option("true")
-    await screen.button("Save model and compression").click()
+    await screen.button("Save").click()
     await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
     await screen.ask(f"And all of it? {await past_the_threshold(screen)}")
     await screen.ask(f"And then? {DETAILS}")

@@ -55,6 +55,19 @@ async def test_compacting_shows_locks_and_divides(screen: Screen, model: Running
     assert await screen.feed_html() == streamed
 
 
+async def test_an_undo_is_said_where_the_writer_looks(screen: Screen) -> None:
+    """Breaks when: only the divider tells, which may stand far above what is in view."""
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    await screen.button("Undo compression").click()
+    line = screen.page.locator("#alerts")
+    await expect(line).to_contain_text("Undone")
+    await line.get_by_role("button", name="Redo").click()
+    await expect(line).to_contain_text("the summary is back")
+    await line.get_by_role("button", name="Undo").click()
+    await expect(line).to_contain_text("Undone")
+
+
 async def test_the_button_rests_while_its_work_is_done(
     screen: Screen, model: RunningUpstream
 ) -> None:

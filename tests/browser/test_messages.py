@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import BrowserContext, expect
 
 from tests.browser.screen import Screen
 from tests.browser.scripts import MARKDOWN
@@ -209,7 +209,7 @@ async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
     await page.set_viewport_size({"width": 390, "height": 844})
     sideways = "dialog => dialog.scrollWidth - dialog.clientWidth"
     assert await page.locator("#settings").evaluate(sideways) == 0
-    await screen.button("Save model and compression").click()
+    await screen.button("Save").click()
     await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
     await expect(page.get_by_role("meter", name="Context used")).to_have_attribute(
         "aria-valuetext", re.compile("60 %")
@@ -218,6 +218,38 @@ async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
     await screen.button("Conversation settings").click()
     await expect(page.get_by_label("Compression", exact=True)).to_have_value("true")
     await expect(page.get_by_label("Turns kept word for word")).to_have_value("5")
+
+
+async def test_the_settings_show_what_holds_and_send_what_was_changed(
+    screen: Screen, signed_in: BrowserContext
+) -> None:
+    """Breaks when: the dialog shows what held when the page was loaded, or sends that again."""
+    page = screen.page
+    await screen.ask("Hello.")
+    await screen.send("/system Answer in verse.")
+    settings = page.get_by_role("dialog", name="Conversation settings")
+    instructions = page.get_by_label("Instructions for the model")
+    await screen.button("Conversation settings").click()
+    await expect(instructions).to_have_value("Answer in verse.")
+    other = Screen(await signed_in.new_page())
+    await other.page.goto(page.url)
+    await other.send("/system Answer in prose.")
+    await expect(other.page.locator("#alerts")).to_contain_text("Instructions saved")
+    await page.locator("#settings-title").fill("Verse")
+    await page.get_by_label("Turns kept word for word").fill("5")
+    await screen.button("Save").click()
+    await expect(settings).to_be_hidden()
+    stored = (await screen.stored())["conversation"]
+    assert (stored["title"], stored["keep_turns"]) == ("Verse", 5)
+    assert stored["system_prompt"] == "Answer in prose."
+    # What is refused is said where it was written, and nothing of it is lost.
+    await screen.button("Conversation settings").click()
+    await expect(instructions).to_have_value("Answer in prose.")
+    await instructions.evaluate("box => box.removeAttribute('maxlength')")
+    await instructions.fill("Answer in rhyme. " * 2000)
+    await screen.button("Save").click()
+    await expect(settings.get_by_role("alert")).to_be_visible()
+    await expect(instructions).to_have_value(re.compile("Answer in rhyme"))
 
 
 async def test_one_can_go_on_in_a_new_conversation(screen: Screen) -> None:
