@@ -69,7 +69,8 @@ def branch(user_id: int, code: str, seq: int) -> str:
     """A new conversation with messages 1…``seq`` under their own seqs; its code.
 
     Superseded messages come along, and the versions whose span lies within; it starts with the
-    newest of these. Messages of an open turn stay behind. Raises NotFound for a seq that is none.
+    newest of these. Messages of an open turn stay behind. With 0, what is before the first message,
+    it has the settings only. Raises NotFound for a seq that is none.
     """
     row = owned(user_id, code)
     messages = row.messages.filter(seq__lte=seq).order_by("seq")
@@ -79,16 +80,17 @@ def branch(user_id: int, code: str, seq: int) -> str:
         if first_open is not None:
             messages = messages.filter(seq__lt=first_open.seq)
     source = list(messages)
-    if not source or not row.messages.filter(seq=seq).exists():
+    if seq and not (source and row.messages.filter(seq=seq).exists()):
         raise NotFound
+    last = source[-1].seq if source else 0
     target = _like(row, title=row.title)
     target.branched_from = row
     # Its summary may cite messages of the conversation that this one continues.
     target.continued_from_id = row.continued_from_id
-    target.next_seq = source[-1].seq + 1
+    target.next_seq = last + 1
     target.save()
     _copy(source, target, renumber=False)
-    store.copy_versions(row.pk, target.pk, through_seq=source[-1].seq)
+    store.copy_versions(row.pk, target.pk, through_seq=last)
     return str(target.code)
 
 

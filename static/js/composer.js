@@ -1,6 +1,6 @@
 // Writing and sending: the message is shown at once and its draft is kept until it is acknowledged.
 
-import { all, box, clearErrors, code, composer, copy, feed, find, main, make, post, showError, store, uuid } from "./page.js";
+import { all, box, clearErrors, code, composer, copy, feed, find, fit, main, make, post, showError, store, uuid } from "./page.js";
 import * as drafts from "./drafts.js";
 import { placeDivider } from "./feed.js";
 import { question } from "./scroll.js";
@@ -18,18 +18,6 @@ let seen = 0;
 
 export const isLocked = () => Boolean(find("#lock [data-locked]"));
 export const isOpen = () => Boolean(find("#turn-state [data-open]"));
-
-const FITS_ITSELF = CSS.supports("field-sizing", "content");
-
-/** Height of the box follows its text, to a limit set by the style sheet. */
-export function fit() {
-  if (FITS_ITSELF) return;
-  // The text above must not move, not even while this is measured: it would lose its place.
-  composer.style.minHeight = `${composer.offsetHeight}px`;
-  box.style.height = "auto";
-  box.style.height = `${box.scrollHeight}px`;
-  composer.style.minHeight = "";
-}
 
 /** Lock and buttons as the page says; called after each change from the server. */
 export function applyState() {
@@ -53,7 +41,7 @@ export function applyState() {
 
 export function write(text) {
   box.value = text;
-  fit();
+  fit(box);
   drafts.keep();
   applyState();
   box.focus();
@@ -94,9 +82,7 @@ function movedOn(id, text, message) {
   ]);
   const [, branch] = all(".buttons button", card);
   branch.addEventListener("click", async () => {
-    const answer = await sendAsBranch(text, before, id).catch(() => ({ ok: false, json: {} }));
-    if (answer.ok) write("");
-    else showError(answer.json.error?.message || "No connection. Nothing was sent, and your text is kept.");
+    if (await sendAsBranch(text, before, id)) write("");
   });
 }
 
@@ -159,7 +145,7 @@ export function submit() {
   identifier.value = uuid();
   clearErrors();
   box.value = "";
-  fit();
+  fit(box);
   deliver(id, text);
   // What waits for the end of a reply is no question yet: the reader of that reply reads on.
   if (!isOpen()) question();
@@ -184,11 +170,11 @@ export function start() {
   const delivered = unconfirmed && kept === unconfirmed.text;
   if (kept && !box.value && !delivered && !find("#queued .queued")) box.value = kept;
   box.addEventListener("input", () => {
-    fit();
+    fit(box);
     drafts.keep();
     applyState();
   });
-  fit();
+  fit(box);
   applyState();
   // Where a keyboard does not come up for it, and nothing else was asked for.
   if (!location.hash && matchMedia("(hover: hover)").matches) {

@@ -1,11 +1,39 @@
 // Editing a message of one's own in its place: sending it makes the answer anew.
 
-import { all, box, find, make, onEscape } from "./page.js";
+import { all, box, feed, find, fit, make, onEscape, sends, uuid } from "./page.js";
+import { sendAsBranch } from "./message.js";
+
+/** What is lost to sight when this message is sent again, as far as it is loaded. */
+function replaces(article) {
+  const articles = all("article[data-seq]", feed);
+  const count = articles.length - 1 - articles.indexOf(article);
+  if (find("#newer")) return "Replaces the messages below";
+  if (count === 1) return "Replaces the message below";
+  return count ? `Replaces the ${count} messages below` : "";
+}
+
+/** What sending does where messages follow, and how they are kept. */
+function warning(article, text) {
+  const words = make("span", {}, replaces(article));
+  const branch = make("button", { type: "button", className: "link" }, "Branch instead");
+  const note = make("span", { className: "hint", hidden: !words.textContent }, words, " ", branch);
+  branch.addEventListener("click", async () => {
+    if (!text.value.trim()) return;
+    branch.disabled = true; // Until the new conversation is there, or could not be made.
+    branch.disabled = await sendAsBranch(text.value, Number(article.dataset.seq) - 1, uuid());
+  });
+  // A reply may have come since.
+  text.addEventListener("input", () => {
+    words.textContent = replaces(article);
+    note.hidden = !words.textContent;
+  });
+  return note;
+}
 
 export function edit(article) {
   if (find("form.editing", article)) return;
   const body = find(".body", article);
-  const text = make("textarea", { name: "text", value: body.textContent, "aria-label": "Edit message" });
+  const text = make("textarea", { name: "text", rows: 1, value: body.textContent, "aria-label": "Edit message" });
   const opener = document.activeElement;
   const close = (next) => {
     form.remove();
@@ -13,18 +41,26 @@ export function edit(article) {
     next.focus();
   };
   const cancel = make("button", { type: "button" }, "Cancel");
+  const again = make("button", { className: "primary" }, "Send again");
   const form = make(
     "form",
     { className: "editing", "hx-post": `messages/${article.dataset.seq}/edit/`, "hx-swap": "none" },
     text,
-    make("p", { className: "buttons" }, make("button", { className: "primary" }, "Send again"), cancel),
+    make("p", { className: "buttons" }, again, warning(article, text), cancel),
   );
   cancel.addEventListener("click", () => close(opener));
   onEscape(form, () => close(opener));
+  text.addEventListener("input", () => fit(text));
+  text.addEventListener("keydown", (event) => {
+    if (!sends(event)) return;
+    event.preventDefault();
+    if (text.value.trim()) form.requestSubmit();
+  });
   form.addEventListener("htmx:afterRequest", (event) => event.detail.successful && close(box));
   body.hidden = true;
   body.after(form);
   htmx.process(form);
+  fit(text);
   text.focus();
 }
 

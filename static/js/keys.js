@@ -1,6 +1,6 @@
 // The keyboard. The browser's own Ctrl+R, F, S, N and L are never taken.
 
-import { all, box, code, composer, find, isComposing, main } from "./page.js";
+import { all, box, code, composer, find, isComposing, main, sends } from "./page.js";
 import { editLast } from "./edit.js";
 import * as slash from "./slash.js";
 import { isOpen, submit } from "./composer.js";
@@ -28,9 +28,7 @@ function inBox(event) {
     event.preventDefault();
     editLast();
   }
-  const control = event.ctrlKey || event.metaKey;
-  const sends = main.dataset.sendKey === "modifier-enter" ? control : !event.shiftKey && !control;
-  if (event.key === "Enter" && sends && !event.altKey) send(event);
+  if (sends(event)) send(event);
 }
 
 /** One thing, the innermost first; menus and dialogs are closed by the browser. */

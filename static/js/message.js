@@ -65,14 +65,20 @@ export const actions = {
   },
 };
 
-/** Send a text in a new conversation that ends where the writer thought this one does. */
-export async function sendAsBranch(text, seq, id) {
+async function branchAndSend(text, seq, id) {
   const begun = await post(`${main.dataset.urlPage}branch/`, { seq });
   if (!begun.ok) return begun;
   const address = main.dataset.urlPage.replace(main.dataset.code, begun.json.code);
   const sent = await post(`${address}messages/`, { text, client_msg_id: id });
   if (sent.ok) location.assign(address);
   return sent;
+}
+
+/** Send a text in a new conversation that goes on after message `seq`; whether that was done. */
+export async function sendAsBranch(text, seq, id) {
+  const answer = await branchAndSend(text, seq, id).catch(() => ({ ok: false, json: {} }));
+  if (!answer.ok) showError(answer.json.error?.message || "No connection. Nothing was sent, and your text is kept.");
+  return answer.ok;
 }
 
 export function start() {

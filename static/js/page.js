@@ -98,6 +98,22 @@ export async function copy(text, button) {
 /** Whether a key belongs to an input method, which uses Enter and Esc while it composes. */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
 
+/** Whether this key sends what is written: Enter, or with Ctrl, as the person has chosen. */
+export function sends(event) {
+  if (event.key !== "Enter" || event.altKey || isComposing(event)) return false;
+  const control = event.ctrlKey || event.metaKey;
+  return main.dataset.sendKey === "modifier-enter" ? control : !event.shiftKey && !control;
+}
+
+const FITS_ITSELF = CSS.supports("field-sizing", "content");
+
+/** Height of a box follows its text, to a limit set by the style sheet. */
+export function fit(text) {
+  if (FITS_ITSELF) return;
+  text.style.height = "auto";
+  text.style.height = `${text.scrollHeight + text.offsetHeight - text.clientHeight}px`;
+}
+
 /** Esc in this element leaves it, and does nothing else. */
 export function onEscape(element, leave) {
   element.addEventListener("keydown", (event) => {

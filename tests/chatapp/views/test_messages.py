@@ -378,3 +378,20 @@ async def test_pin_branch_and_continue_in_new(client: AsyncClient, code: str) ->
     await client.post(f"/c/{code}/undelete/", headers=JSON)
     unnumbered = await client.post(f"/c/{code}/branch/", {"seq": "two"}, headers=JSON)
     assert unnumbered.status_code == 422
+
+
+async def test_a_branch_from_before_the_first_message_has_the_settings_only(
+    client: AsyncClient, code: str
+) -> None:
+    """Breaks when: 0 is taken for the number of a message."""
+    await client.post(f"/c/{code}/settings/", {"system_prompt": "In rhyme."}, headers=JSON)
+    await send(client, code)
+    await settle()
+    made = await client.post(f"/c/{code}/branch/", {"seq": 0}, headers=JSON)
+    page = (await client.get(f"/c/{made.json()['code']}/", headers=JSON)).json()
+    assert page["messages"] == []
+    assert page["conversation"]["system_prompt"] == "In rhyme."
+    assert page["origin"]["code"] == code
+    sent = await send(client, made.json()["code"])
+    assert sent["message_seq"] == 1
+    await settle()

@@ -1,0 +1,136 @@
+"""Editing a message in its place: the keys, how it looks, and what becomes of what follows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, expect
+
+from tests.browser.screen import Screen, imported
+from tests.servers import RunningServer
+
+pytestmark = pytest.mark.browser
+
+
+async def edit(screen: Screen, number: int) -> Locator:
+    """The box of the message of that number, counted from 0, opened."""
+    article = screen.articles.nth(number)
+    await article.hover()
+    await article.get_by_role("button", name="Edit", exact=True).click()
+    box = article.get_by_role("textbox", name="Edit message")
+    await expect(box).to_be_focused()
+    return box
+
+
+@pytest.mark.parametrize(
+    ("chosen", "breaks", "sends"),
+    [("enter", "Shift+Enter", "Enter"), ("modifier-enter", "Enter", "Control+Enter")],
+)
+async def test_the_keys_are_those_of_the_composer(
+    screen: Screen, chosen: str, breaks: str, sends: str
+) -> None:
+    """Breaks when: the box has no rule of its own keys, or takes what an input method composes."""
+    await screen.ask("Hello.")
+    await screen.page.locator("#conversation").evaluate(
+        "(main, chosen) => { main.dataset.sendKey = chosen; }", chosen
+    )
+    box = await edit(screen, 0)
+    await box.press("End")
+    await box.press(breaks)
+    await box.press("x")
+    await expect(box).to_have_value("Hello.\nx")
+    for key in ("Enter", "Escape"):
+        await box.dispatch_event(
+            "keydown", {"key": key, "isComposing": True, "ctrlKey": chosen != "enter"}
+        )
+    await expect(box).to_be_focused()
+    await box.press(sends)
+    await expect(box).to_have_count(0)
+    await expect(screen.articles.last).to_contain_text("You said: Hello.\nx")
+    await expect(screen.articles).to_have_count(2)
+    await expect(screen.box).to_be_focused()
+
+
+@pytest.mark.parametrize("fits_itself", [True, False])
+async def test_the_words_stay_where_they_are(screen: Screen, fits_itself: bool) -> None:
+    """In browsers too in which a box does not fit its text by itself.
+
+    Breaks when: the box has other spaces or other letters than the message, or another height.
+    """
+    if not fits_itself:
+        await screen.page.add_init_script("CSS.supports = () => false")
+        await screen.page.reload()
+    await screen.ask("One line.\n\nAnd another " + "that is rather long " * 12)
+    body = await screen.articles.first.locator(".body").bounding_box()
+    box = await edit(screen, 0)
+    if not fits_itself:
+        await box.evaluate("box => { box.style.fieldSizing = 'fixed'; }")
+        await box.press("End")
+        await box.press("x")
+        await box.press("Backspace")
+    edited = await box.bounding_box()
+    assert body is not None
+    assert edited == pytest.approx(dict(body), abs=1)
+    shown = """box => ["padding", "font", "lineHeight", "borderLeft"].map(
+        (name) => getComputedStyle(box)[name])"""
+    hidden = screen.articles.first.locator(".body")
+    assert await box.evaluate(shown) == await hidden.evaluate(shown)
+    await box.fill("A line.\n" * 100)
+    long = await box.bounding_box()
+    assert long is not None
+    assert long["height"] <= 0.6 * 860 + 1
+
+
+async def test_what_it_replaces_is_said_and_can_be_kept(screen: Screen) -> None:
+    """Breaks when: the messages below are not counted, or the branch takes in the edited one."""
+    page = screen.page
+    for text in ("Hello.", "And again.", "The last."):
+        await screen.ask(text)
+    await edit(screen, 4)
+    await expect(screen.articles.nth(4)).to_contain_text("Replaces the message below")
+    await page.keyboard.press("Escape")
+    box, before = await edit(screen, 2), page.url
+    await expect(screen.articles.nth(2)).to_contain_text("Replaces the 3 messages below")
+    await box.fill("And otherwise.")
+    await screen.button("Branch instead").click()
+    await expect(page).not_to_have_url(before)
+    await expect(screen.articles.last).to_contain_text("You said: And otherwise.")
+    await expect(screen.articles).to_have_count(4)
+    await expect(screen.articles.first).to_contain_text("Hello.")
+    await page.goto(before)
+    await expect(screen.articles).to_have_count(6)
+    await expect(screen.articles.nth(2)).to_contain_text("And again.")
+    assert screen.complaints == []
+
+
+async def test_the_first_message_can_be_sent_elsewhere_too(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    box, before = await edit(screen, 0), screen.page.url
+    await box.fill("Good evening.")
+    await screen.button("Branch instead").click()
+    await expect(screen.page).not_to_have_url(before)
+    await expect(screen.articles.last).to_contain_text("You said: Good evening.")
+    await expect(screen.articles).to_have_count(2)
+    await screen.button("Conversation settings").click()
+    settings = screen.page.get_by_role("dialog", name="Conversation settings")
+    await expect(settings).to_contain_text("Branched from")
+
+
+async def test_what_is_not_loaded_is_not_counted(
+    screen: Screen, product: RunningServer, tmp_path: Path
+) -> None:
+    """Breaks when: the loaded ones are taken for all. The last message replaces nothing."""
+    path = imported(product, tmp_path, *(f"Message {number}." for number in range(121)))
+    await screen.page.goto(f"{path}?around=5")
+    await expect(screen.page.get_by_role("link", name="Newer messages")).to_be_attached()
+    await edit(screen, 0)
+    note = screen.articles.first.get_by_text("Replaces")
+    await expect(note).to_have_text("Replaces the messages below")
+    await screen.page.goto(path)
+    await screen.articles.last.hover()
+    await edit(screen, await screen.articles.count() - 1)
+    await expect(screen.button("Send again")).to_be_visible()
+    await expect(screen.button("Branch instead")).to_be_hidden()
+    await expect(screen.page.get_by_text(re.compile("^Replaces"))).to_be_hidden()
