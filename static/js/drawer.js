@@ -9,11 +9,12 @@ let opener = null;
 let coming = null; // The latest request for a text that has not come yet.
 let outdated = false; // Something has changed since that was asked for.
 
-/** Show it; whoever leaves it is back at `from`. */
+/** Show it, for the keyboard too; whoever leaves it is back at `from`. */
 export function show(from) {
   if (from) opener = from;
   drawer.hidden = false;
   button.setAttribute("aria-expanded", "true");
+  body.focus({ preventScroll: true });
 }
 
 export function hide() {

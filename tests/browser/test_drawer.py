@@ -49,6 +49,30 @@ async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
     await expect(divider).to_contain_text("The summary was taken away")
 
 
+@pytest.mark.parametrize("how", ["button", "key", "command"])
+async def test_whoever_opens_the_drawer_is_in_it(screen: Screen, how: str) -> None:
+    """However it is opened, and back at its button afterwards; what is read stays in view.
+
+    Breaks when: ``show`` in ``drawer.js`` leaves the focus where it was.
+    """
+    page, body = screen.page, screen.page.locator("#drawer-body")
+    await screen.ask("Hello.")
+    if how == "button":
+        await screen.button("What the model sees").press("Enter")
+    elif how == "key":
+        await page.keyboard.press("Control+Shift+E")
+    else:
+        await screen.send("/context")
+    await expect(body).to_be_focused()
+    await expect(body).to_contain_text("kept free for the reply")
+    await expect(body).to_be_focused()
+    await page.keyboard.press("Tab")
+    assert await body.evaluate("body => body.contains(document.activeElement)")
+    assert await page.evaluate("scrollY + document.querySelector('.layout').scrollTop") == 0
+    await page.keyboard.press("Escape")
+    await expect(screen.button("What the model sees")).to_be_focused()
+
+
 async def test_the_drawer_follows_what_is_done_outside_it(screen: Screen) -> None:
     """Breaks when: a pin or other instructions do not count as a change of what the model sees."""
     await screen.ask("Hello.")

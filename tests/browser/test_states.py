@@ -71,12 +71,25 @@ async def test_waiting_for_a_busy_server_is_told_after_a_reload_too(
 async def test_waiting_ends_when_something_comes(
     screen: Screen, model: RunningUpstream, kind: str
 ) -> None:
-    """Breaks when: the line that says Waiting is not hidden for this kind of beginning."""
-    model.script({"steps": [{kind: "The beginning."}, {"delay": FOR_EVER}]})
+    """Whoever reasons is said to be thinking until the first text comes.
+
+    Breaks when: the line that says Waiting is not hidden for this kind of beginning; or Thinking
+    does not come with reasoning, or stays with text.
+    """
+    steps = [{kind: "The beginning."}, {"wait": None}, {"text": "A word."}, {"delay": FOR_EVER}]
+    model.script({"steps": steps})
     await screen.send("Are you there?")
-    await expect(screen.articles.last.get_by_text("The beginning.")).to_be_attached()
-    await expect(screen.articles.last).to_have_attribute("aria-busy", "true")
+    reply, thinking = screen.articles.last, screen.articles.last.get_by_text("Thinking")
+    await expect(reply.get_by_text("The beginning.")).to_be_attached()
+    await expect(reply).to_have_attribute("aria-busy", "true")
     await expect(screen.page.get_by_text("Waiting for")).to_be_hidden()
+    if kind == "reasoning":
+        await expect(thinking).to_be_visible()
+        await expect(reply.locator(".waiting [data-since]")).to_have_text(re.compile(r"^ · \d+ s$"))
+        await expect(reply.get_by_text("Reasoning")).to_be_visible()
+    model.release()
+    await expect(reply.get_by_text("A word.")).to_be_visible()
+    await expect(thinking).to_be_hidden()
 
 
 async def test_streaming_follows_lets_go_and_comes_back(

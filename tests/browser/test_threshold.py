@@ -124,6 +124,20 @@ async def seen_by_the_model(screen: Screen, request: dict[str, Any]) -> None:
     assert tail[0]["role"] == "user"
 
 
+async def test_a_reply_that_waits_for_a_summary_says_so(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: its place says nothing, or for whom it would wait otherwise."""
+    await fill(screen, 2)
+    model.script(held_summary(RULE))
+    await screen.send(f"How much is all of it? {await past_the_threshold(screen)}")
+    await is_locked(screen)
+    place = screen.articles.last.locator(".waiting")
+    await expect(place).to_match_aria_snapshot("- paragraph: Waiting for the summary")
+    model.release()
+    await is_compressed(screen)
+
+
 async def test_i15_a_chat_past_the_threshold_waits_for_its_summary(
     screen: Screen, model: RunningUpstream
 ) -> None:
