@@ -371,8 +371,18 @@ def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
     return {**views[0].as_json(), "manifest": manifest}
 
 
+def message(user_id: int, code: str, seq: int) -> MessageView:
+    """One message. Raises NotFound."""
+    rows = Message.objects.filter(conversation=owned(user_id, code), seq=seq)
+    row = rows.select_related("turn").first()
+    if row is None:
+        raise NotFound
+    return message_view(row)
+
+
 abasis = across(basis)
 aunlocked_basis = across(unlocked_basis)
 aowned_frame = across(owned_frame)
 aglance = across(glance)
 aturn = across(turn)
+amessage = across(message)

@@ -13,7 +13,7 @@ from django.shortcuts import render
 
 from chatapp import seeing, wiring
 from chatapp.conversations import access, people
-from chatapp.conversations.reading import aturn
+from chatapp.conversations.reading import amessage, aturn
 from chatapp.conversations.summaries import acarried, aversions
 from chatapp.forms import model_name, number
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
@@ -101,6 +101,13 @@ async def rendered(
 ) -> HttpResponseBase:
     """A page; Markdown of thirty messages takes too long for the event loop."""
     return await asyncio.to_thread(render, request, template, context)
+
+
+@signed_in("GET")
+async def message(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
+    """One message as JSON, its text as it was written: what Copy puts on the clipboard."""
+    found = await amessage(user_id(request), code, seq)
+    return JsonResponse(found.as_json())
 
 
 @signed_in("GET")

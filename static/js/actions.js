@@ -39,10 +39,25 @@ function renamed() {
   find("#title").hidden = false;
 }
 
-const textOf = (article) => find(".body", article).innerText;
+/** The text as it is shown, without the captions of its code. */
+function shownText(article) {
+  const captions = all("figcaption", article);
+  captions.forEach((one) => (one.hidden = true));
+  const text = find(".body", article).innerText;
+  captions.forEach((one) => (one.hidden = false));
+  return text;
+}
+
+/** What was written; of a reply only the server has it, and only when it is complete. */
+function sourceOf(article) {
+  const shown = shownText(article);
+  if (!article.matches(".assistant:not([aria-busy])")) return shown;
+  const answer = fetch(`messages/${article.dataset.seq}/`, { headers: { Accept: "application/json" } });
+  return answer.then((one) => one.json()).then(({ text }) => text || shown).catch(() => shown);
+}
 
 const ACTIONS = {
-  "copy-message": (button) => copy(textOf(button.closest("article")), button),
+  "copy-message": (button) => copy(sourceOf(button.closest("article")), button),
   "copy-code": (button) => copy(find("code", button.closest("figure")).textContent, button),
   "to-end": toEnd,
   dismiss: (button) => button.closest(".card").remove(),

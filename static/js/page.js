@@ -87,11 +87,17 @@ function copyBySelection(text) {
   return done;
 }
 
-export async function copy(text, button) {
+/** Put on the clipboard what is given or promised: Safari wants the promise within the click. */
+export async function copy(given, button) {
   const label = button.lastChild;
   const before = label.textContent;
-  const done = await navigator.clipboard?.writeText(text).then(() => true, () => false);
-  label.textContent = done || copyBySelection(text) ? "Copied" : "Not copied";
+  const text = Promise.resolve(given);
+  const item = () => new ClipboardItem({ "text/plain": text.then((plain) => new Blob([plain], { type: "text/plain" })) });
+  const written = navigator.clipboard?.write && window.ClipboardItem
+    ? navigator.clipboard.write([item()])
+    : text.then((plain) => navigator.clipboard.writeText(plain));
+  const done = await written.then(() => true, () => false);
+  label.textContent = done || copyBySelection(await text) ? "Copied" : "Not copied";
   setTimeout(() => (label.textContent = before), 1500);
 }
 

@@ -118,6 +118,7 @@ async def test_a_reply_says_what_it_cost_and_what_it_saw(screen: Screen) -> None
 async def test_messages_and_their_code_can_be_copied(
     screen: Screen, model: RunningUpstream
 ) -> None:
+    """Breaks when: Copy takes a reply's text from the page, or the captions of code with it."""
     page, pasted = screen.page, "navigator.clipboard.readText()"
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     model.script({"text": MARKDOWN})
@@ -128,12 +129,28 @@ async def test_messages_and_their_code_can_be_copied(
     assert (await page.evaluate(pasted)).strip() == 'print("hello")'
     await reply.locator("footer").get_by_role("button", name="Copy").click()
     await expect(reply.locator("footer").get_by_role("button", name="Copied")).to_be_visible()
-    assert (await page.evaluate(pasted)).endswith("And a last line.")
+    assert await page.evaluate(pasted) == MARKDOWN
+    await page.route("**/messages/*/", lambda route: route.abort())
+    await expect(reply.locator("footer").get_by_role("button", name="Copy")).to_be_visible()
+    await page.evaluate("navigator.clipboard.writeText('')")
+    await reply.locator("footer").get_by_role("button", name="Copy").click()
+    await expect(reply.locator("footer").get_by_role("button", name="Copied")).to_be_visible()
+    shown = await page.evaluate(pasted)
+    assert "python" not in shown
+    assert "Copy" not in shown
+    assert shown.startswith("A list:")
+    assert shown.endswith("And a last line.")
 
 
-async def test_without_a_clipboard_for_scripts_copying_works_too(screen: Screen) -> None:
-    """A page without TLS has none."""
+async def test_without_a_clipboard_for_scripts_copying_works_too(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """A page without TLS has none.
+
+    Breaks when: ``copyBySelection`` is given the promise and not the text.
+    """
     page = screen.page
+    model.script({"text": "# *Copied*"})
     await page.add_init_script("delete Navigator.prototype.clipboard")
     await page.goto("/?new")
     await screen.ask("Copy me.")
@@ -141,6 +158,11 @@ async def test_without_a_clipboard_for_scripts_copying_works_too(screen: Screen)
     await expect(screen.articles.first.get_by_role("button", name="Copied")).to_be_visible()
     await screen.box.press("Control+v")
     await expect(screen.box).to_have_value("Copy me.")
+    await screen.box.fill("")
+    await screen.articles.last.get_by_role("button", name="Copy").click()
+    await expect(screen.articles.last.get_by_role("button", name="Copied")).to_be_visible()
+    await screen.box.press("Control+v")
+    await expect(screen.box).to_have_value("# *Copied*")
 
 
 async def test_reasoning_is_folded_away(screen: Screen, model: RunningUpstream) -> None:

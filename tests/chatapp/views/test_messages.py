@@ -35,6 +35,20 @@ def error_of(answer: Any) -> dict[str, Any]:
     return dict(body["error"])
 
 
+async def test_a_message_is_read_as_it_was_written(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """Breaks when: the message of another number is answered."""
+    upstream.enqueue(Script(steps=(Text("# *Hi*\n"), Finish("stop"))))
+    await send(client, code, "Hello")
+    await settle()
+    reply = (await client.get(f"/c/{code}/messages/2/")).json()
+    assert (reply["seq"], reply["role"], reply["text"]) == (2, "assistant", "# *Hi*\n")
+    missing = await client.get(f"/c/{code}/messages/3/", headers=JSON)
+    assert missing.status_code == 404
+    assert error_of(missing)["code"] == "not_found"
+
+
 async def test_a_message_is_accepted_with_its_numbers(client: AsyncClient, code: str) -> None:
     answer = await client.post(f"/c/{code}/messages/", form(), headers=JSON)
     assert answer.status_code == 202
