@@ -23,11 +23,13 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
     """What every page of the chat shows besides its conversation."""
     person = user_id(request)
     chosen = await people.achosen(person)
+    machinery = wiring.machinery()
     return {
         "page": None,
         "conversations": await access.alinks(person),
-        "models": await wiring.machinery().catalogue.names(),
-        "demo": wiring.machinery().demo,
+        "models": await machinery.catalogue.names(),
+        "new_model": chosen["default_model"] or machinery.catalogue.known_name(),
+        "demo": machinery.demo,
         "message_max_length": settings.MESSAGE_MAX_LENGTH,
         "client_msg_id": str(uuid.uuid4()),
         "theme": chosen["theme"],

@@ -6,6 +6,7 @@ import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
 import { edit } from "./edit.js";
 import * as drawer from "./drawer.js";
+import * as files from "./files.js";
 import * as list from "./list.js";
 import * as message from "./message.js";
 import * as settings from "./settings.js";
@@ -70,6 +71,7 @@ const ACTIONS = {
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
   drawer: drawer.show,
+  attach: files.choose,
   reload: () => location.reload(),
   "close-drawer": drawer.hide,
   theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),

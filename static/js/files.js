@@ -1,6 +1,6 @@
-// Text files that are dropped on the page.
+// Text files that are dropped on the page or chosen.
 
-import { box, showError } from "./page.js";
+import { box, find, showError } from "./page.js";
 import { isLocked, write } from "./composer.js";
 
 /** A text file becomes a fenced block with its name; anything else is refused in plain words. */
@@ -24,6 +24,12 @@ function takeDropped(event) {
   if (event.type === "drop" && !isLocked()) take(event.dataTransfer.files);
 }
 
+export const choose = () => find("#files").click();
+
 export function start() {
+  find("#files").addEventListener("change", async ({ target }) => {
+    if (!isLocked()) await take(target.files);
+    target.value = ""; // The same file can be chosen again.
+  });
   for (const name of ["dragover", "drop"]) document.addEventListener(name, takeDropped);
 }

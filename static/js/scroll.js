@@ -8,6 +8,7 @@ const PILL_BEYOND = 200;
 
 const pill = find("#new-text");
 let following = true;
+let fresh = false; // There is text below that the reader has not been shown.
 let seen = {}; // The scroller when it was last looked at: where it is, its height, the text's.
 let scheduled = false;
 let end = {}; // The last message as the reader knows it: which it is, and how high.
@@ -34,12 +35,19 @@ function scrolled() {
   const itself = seen.view > before.view || seen.text < before.text;
   if (!itself && before.top - seen.top >= LETS_GO && distance() > LETS_GO) following = false;
   else if (distance() <= AT_END) following = true;
-  if (following) pill.hidden = true;
+  offer();
+}
+
+/** A way to the end: soon where there is new text, otherwise for who has gone far from it. */
+function offer() {
+  fresh &&= !following;
+  pill.hidden = following || distance() <= (fresh ? PILL_BEYOND : 2 * scroller.clientHeight);
+  pill.firstElementChild.textContent = fresh ? "New text" : "To the end";
 }
 
 export function toEnd() {
   following = true;
-  pill.hidden = true;
+  offer();
   scroller.scrollTop = scroller.scrollHeight;
   look();
 }
@@ -67,7 +75,10 @@ export function changed() {
     scheduled = false;
     const more = hasMore();
     if (following) toEnd();
-    else if (more) pill.hidden = distance() <= PILL_BEYOND;
+    else if (more) {
+      fresh = true;
+      offer();
+    }
   });
 }
 

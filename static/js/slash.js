@@ -13,8 +13,17 @@ let chosen = -1;
 async function chooseModel(words) {
   if (!words) return actions.model();
   const names = all("#model option").map((option) => option.textContent);
+  if (names.includes(words) && !code) return (find("#model").selectedIndex = names.indexOf(words));
   if (names.includes(words)) return (await agreed(words)) && command("settings/", { model: words });
-  return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model").textContent}.`);
+  return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model")?.textContent || "the one"}.`);
+}
+
+function instruct(words) {
+  if (code) return words ? command("settings/", { system_prompt: words }) : settings.open(null, null, "#settings-prompt");
+  const prompt = find("#begin-prompt");
+  prompt.closest("details").open = true;
+  if (words) prompt.value = words;
+  return words || prompt.focus();
 }
 
 function branch() {
@@ -32,11 +41,8 @@ const COMMANDS = {
     run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
   },
   stats: { help: "what calls and compressions cost", run: () => location.assign("activity/") },
-  model: { help: "[name] choose the model", run: chooseModel },
-  system: {
-    help: "[text] instructions for the model",
-    run: (words) => (words ? command("settings/", { system_prompt: words }) : settings.open(null, null, "#settings-prompt")),
-  },
+  model: { help: "[name] choose the model", anywhere: true, run: chooseModel },
+  system: { help: "[text] instructions for the model", anywhere: true, run: instruct },
   export: {
     help: "[markdown|json] take the conversation with you",
     run: (words) => location.assign(`export/?format=${words === "json" ? "json" : "markdown"}`),

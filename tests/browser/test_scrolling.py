@@ -183,3 +183,18 @@ async def test_what_is_read_stays_when_a_divider_comes_above_it(
     await expect(screen.box).to_be_editable()
     await screen.page.evaluate(TWO_FRAMES)
     assert abs(await top_of(read) - before) < 2
+
+
+async def test_there_is_a_way_back_to_the_end(screen: Screen, model: RunningUpstream) -> None:
+    """Breaks when: the pill is there for new text only."""
+    model.script({"text": LONG * 2})
+    await screen.ask("A long one.")
+    way = screen.button("To the end")
+    await expect(way).to_be_hidden()
+    await scroller_of(screen).hover()
+    await screen.page.mouse.wheel(0, -200)
+    await expect(way).to_be_hidden()
+    await screen.page.mouse.wheel(0, -4000)
+    await way.click()
+    await expect(way).to_be_hidden()
+    assert await scroller_of(screen).evaluate(AWAY) < 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import BrowserContext, Route, WebSocketRoute, expect
+from playwright.async_api import BrowserContext, FilePayload, Route, WebSocketRoute, expect
 
 from tests.browser.screen import Screen
 from tests.browser.scripts import FOR_EVER, pausing
@@ -262,6 +262,16 @@ async def test_a_dropped_text_file_becomes_a_fenced_block(screen: Screen) -> Non
     await expect(screen.box).to_have_value("```` notes.md\nsome ``` code\n````\n")
     await screen.page.evaluate(DROP, ["picture.png", "\0\1"])
     await expect(screen.page.get_by_role("alert")).to_contain_text("picture.png is not a text file")
+
+
+async def test_a_text_file_can_be_chosen(screen: Screen) -> None:
+    """Where there is nothing to drop it from. Breaks when: only a drop is listened to."""
+    async with screen.page.expect_file_chooser() as choosing:
+        await screen.button("Add text files").click()
+    chooser = await choosing.value
+    buffer = "naïve\n日本".encode()
+    await chooser.set_files(FilePayload(name="notes.txt", mimeType="text/plain", buffer=buffer))
+    await expect(screen.box).to_have_value("``` notes.txt\nnaïve\n日本\n```\n")
 
 
 async def test_100_000_pasted_characters_are_all_there(screen: Screen) -> None:
