@@ -73,6 +73,35 @@ async def test_whoever_opens_the_drawer_is_in_it(screen: Screen, how: str) -> No
     await expect(screen.button("What the model sees")).to_be_focused()
 
 
+@pytest.mark.parametrize("width", [1024, 1279])
+async def test_between_wide_and_narrow_the_navigation_gives_way(screen: Screen, width: int) -> None:
+    """Breaks when: the columns beside the open drawer are those of a wide screen."""
+    page, nav = screen.page, screen.page.get_by_role("navigation", name="Conversations")
+    await page.set_viewport_size({"width": width, "height": 700})
+    await screen.ask("Hello.")
+    await expect(nav).to_be_visible()
+    await page.keyboard.press("Control+Shift+E")
+    await expect(drawer_of(screen)).to_be_visible()
+    await expect(nav).to_have_count(0)
+    main = await page.get_by_role("main").bounding_box()
+    title = await page.get_by_role("heading", level=1).bounding_box()
+    assert main is not None
+    assert title is not None
+    assert main["width"] >= 600
+    assert title["width"] > 0
+    await screen.button("Conversations").click()
+    dialog = page.get_by_role("dialog", name="Conversations")
+    await expect(dialog.get_by_role("navigation", name="Conversations")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+K")
+    await expect(dialog.get_by_role("searchbox")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Escape")
+    await expect(drawer_of(screen)).to_be_hidden()
+    await expect(nav).to_be_visible()
+    await expect(screen.button("Conversations")).to_be_hidden()
+
+
 async def test_the_drawer_follows_what_is_done_outside_it(screen: Screen) -> None:
     """Breaks when: a pin or other instructions do not count as a change of what the model sees."""
     await screen.ask("Hello.")
