@@ -72,8 +72,7 @@ export function enhance(root) {
     const today = date.toDateString() === now.toDateString();
     const day = { day: "numeric", month: "short" };
     if (date.getFullYear() !== now.getFullYear()) day.year = "numeric";
-    const shown = today ? clock : "short" in time.dataset ? day : { ...day, ...clock };
-    time.textContent = date.toLocaleString([], shown);
+    time.textContent = date.toLocaleString([], today ? clock : { ...day, ...clock });
     time.title = date.toLocaleString();
     time.dataset.local = "";
   }

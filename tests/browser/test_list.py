@@ -184,6 +184,23 @@ async def test_the_list_marks_what_answers_and_what_is_new(
     await expect(marked.get_by_text("new reply")).to_have_count(0)
 
 
+async def test_a_title_has_its_row_to_itself(screen: Screen) -> None:
+    """The day is said by the heading above it, and the time to screen readers.
+
+    Breaks when: the time is shown beside each title, or not told at all.
+    """
+    title = "Which of the birds of these islands breed in the first weeks of spring?"
+    await screen.ask("Hello.")
+    await screen.send(f"/title {title}")
+    row = entry(screen, title).get_by_role("link")
+    await expect(row.get_by_title(title)).to_have_text(title)
+    await expect(row.get_by_role("time")).not_to_be_empty()
+    link, shown = await row.bounding_box(), await row.locator("> span").first.bounding_box()
+    assert link is not None
+    assert shown is not None
+    assert shown["width"] > 0.85 * link["width"]
+
+
 async def test_what_was_archived_lies_in_the_archive_and_can_be_had_back(screen: Screen) -> None:
     page = screen.page
     await screen.ask("Put the plover away")
