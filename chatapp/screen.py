@@ -113,6 +113,8 @@ class CompressionView(View):
     tokens_before: int = 0
     tokens_after: int = 0
     model: str = ""
+    edited: bool = False
+    #: A person wrote in it, after the model.
     degraded: bool = False
     can_undo: bool = False
     can_redo: bool = False

@@ -25,6 +25,8 @@ from compression.salience import PATH
 from compression.types import Draft, EntryState, Item, Ledger, Section
 
 PROMPT_VERSION = "extract-1"
+#: Stands where a model would be named.
+LABEL = "extract"
 SLICE = 0.01
 #: Seconds of work between two chances for others.
 SHARES = {
@@ -54,7 +56,7 @@ class ExtractiveSummarizer:
         counter: TokenCounter,
         cap_tokens: int,
         *,
-        label: str = "extract",
+        label: str = LABEL,
         degraded: bool = True,
     ) -> None:
         """``cap_tokens``: ruler tokens that the rendered summary may have.

@@ -9,6 +9,7 @@ from chatapp.models import Conversation, Message, Summary
 from chatapp.screen import CompressionView
 from compression import store
 from compression.database import across
+from compression.types import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ def compression_view(row: Conversation) -> CompressionView:
         tokens_before=tokens,
         tokens_after=active.summary_tokens if active else 0,
         model=active.model if active else "",
+        edited=active is not None and _edited(active),
         degraded=active.degraded if active else False,
         can_undo=active is not None and active.restored_from != 0,
         can_redo=store.undone(row.pk),
@@ -53,6 +55,16 @@ def compression_view(row: Conversation) -> CompressionView:
         truncated_because=_truncated_because(row) if truncated else "",
         off=bool(row.compression_off),
     )
+
+
+def _edited(active: Summary) -> bool:
+    """Whether a person wrote the version, or the one that it restores."""
+    if not active.restored_from:
+        return active.trigger == Trigger.EDIT
+    restored = Summary.objects.filter(
+        conversation=active.conversation_id, version=active.restored_from
+    )
+    return restored.filter(trigger=Trigger.EDIT).exists()
 
 
 def takes_in(conversation_id: int, messages: int) -> None:

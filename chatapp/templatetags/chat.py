@@ -10,7 +10,7 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from chatapp.rendering import articles, figures, markdown, sources
+from chatapp.rendering import articles, figures, markdown, sources, wording
 from chatapp.screen import Carried, ContextView, PageView
 from chatapp.text import visible
 
@@ -41,6 +41,30 @@ def percent(share: float) -> str:
 def unlocalised(share: float | None) -> str:
     """0.8 as an input field wants it; nothing for None."""
     return "" if share is None else f"{share:g}"
+
+
+@register.filter
+def maker(model: str) -> str:
+    """What wrote a summary: a model's name, or that it took none."""
+    return wording.maker(model)
+
+
+@register.filter
+def cause(version: dict[str, Any]) -> str:
+    """What a version was made for."""
+    return wording.cause(version)
+
+
+@register.filter
+def standing(status: str) -> str:
+    """What has become of a version."""
+    return wording.standing(status)
+
+
+@register.filter
+def done_first(decision: dict[str, str]) -> str:
+    """What was done before a request was sent."""
+    return wording.done_first(decision)
 
 
 @register.simple_tag

@@ -197,6 +197,28 @@ async def test_c11_an_edit_of_what_has_changed_shows_both_texts(
     assert (unread.status_code, set(unread.json()["error"]["fields"])) == (422, {"version"})
 
 
+async def test_a_persons_version_is_told_from_a_models(
+    client: AsyncClient, compressed: str
+) -> None:
+    """Breaks when: what an edit copies from its parent, the bill and the model, is said of it."""
+    page = (await client.get(f"/c/{compressed}/", headers=JSON)).json()["compression"]
+    assert not page["edited"]
+    text = page["summary"].replace("Malmö", "Lund")
+    edit = {"text": text, "version": page["version"]}
+    await client.post(f"/c/{compressed}/summary/edit/", edit, headers=JSON)
+    for path in ("", "summaries/"):
+        html = (await client.get(f"/c/{compressed}/{path}")).content.decode()
+        assert re.search(r"tokens, (<time.*</time>, )?edited by a person</p>", html)
+    assert "Version 2</strong>, edited by a person, active" in html
+    assert "Version 1</strong>, asked for, replaced" in html
+    assert html.count("no longer cached") == 1
+    # Undone and done again, it is a person's still.
+    for command in ("undo", "redo"):
+        await client.post(f"/c/{compressed}/summary/{command}/", headers=JSON)
+    page = (await client.get(f"/c/{compressed}/", headers=JSON)).json()["compression"]
+    assert (page["version"], page["edited"]) == (4, True)
+
+
 async def test_i14_a_version_whose_source_was_changed_does_not_come_back(
     client: AsyncClient, compressed: str, upstream: FakeUpstream
 ) -> None:

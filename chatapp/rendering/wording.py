@@ -1,0 +1,54 @@
+"""What the program calls things, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chatapp.text import visible
+from compression.extractive import LABEL
+
+_CAUSES = {
+    "threshold": "at the threshold",
+    "background": "prepared in the background",
+    "manual": "asked for",
+    "overflow": "as the request was too large",
+    "edit": "edited by a person",
+    "restore": "brought along from the earlier conversation",
+    "clear": "cleared by a person",
+}
+_STANDINGS = {"superseded": "replaced"}
+_DONE_FIRST = {
+    "continue": "nothing",
+    "mask": "old tool results were masked",
+    "prepare": "a summary was begun in the background",
+    "compress": "the conversation was compressed",
+    "truncate": "the oldest turns were left out",
+    "wind_down": "the model was told to come to an end",
+    "block": "the request was held back",
+}
+
+
+def maker(model: str) -> str:
+    """What wrote a summary: a model's name, or that it took none."""
+    return "extract, no model" if model == LABEL else visible(model)
+
+
+def cause(version: Mapping[str, Any]) -> str:
+    """What a version was made for, or by whom it was changed."""
+    restored = version["restored_from"]
+    if restored is not None:
+        return f"restored from version {restored}" if restored else "the summary taken away"
+    return _CAUSES.get(version["trigger"], str(version["trigger"]))
+
+
+def standing(status: str) -> str:
+    """What has become of a version."""
+    return _STANDINGS.get(status, status)
+
+
+def done_first(decision: Mapping[str, str]) -> str:
+    """What was done before a request was sent, and why."""
+    done = _DONE_FIRST.get(decision["action"], decision["action"])
+    reason = decision.get("reason", "")
+    return f"{done}: {reason[:1].lower()}{reason[1:]}" if reason else done

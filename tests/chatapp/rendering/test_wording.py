@@ -1,0 +1,51 @@
+"""Words for people in place of the program's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chatapp.rendering import wording
+from compression.types import ContextAction, SummaryStatus, Trigger
+
+
+def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
+    return {"trigger": trigger, "restored_from": restored_from}
+
+
+@pytest.mark.parametrize(
+    ("trigger", "restored_from", "said"),
+    [
+        ("threshold", None, "at the threshold"),
+        ("manual", None, "asked for"),
+        ("edit", None, "edited by a person"),
+        ("restore", 2, "restored from version 2"),
+        ("restore", 0, "the summary taken away"),
+        ("restore", None, "brought along from the earlier conversation"),
+    ],
+)
+def test_what_a_version_was_made_for(trigger: str, restored_from: int | None, said: str) -> None:
+    assert wording.cause(version(trigger, restored_from)) == said
+
+
+def test_every_trigger_and_action_has_words() -> None:
+    """Breaks when: one is added and shown by the name that the program has for it."""
+    assert all(wording.cause(version(one)) != one for one in Trigger)
+    for action in ContextAction:
+        assert wording.done_first({"action": action, "reason": ""}) != action
+
+
+def test_what_became_of_a_version() -> None:
+    assert wording.standing(SummaryStatus.SUPERSEDED) == "replaced"
+    assert wording.standing(SummaryStatus.ACTIVE) == "active"
+
+
+def test_what_was_done_before_a_request() -> None:
+    decision = {"action": "continue", "reason": "There is plenty of room."}
+    assert wording.done_first(decision) == "nothing: there is plenty of room."
+
+
+def test_an_extract_is_no_models() -> None:
+    assert wording.maker("extract") == "extract, no model"
+    assert wording.maker("fake-model") == "fake-model"
