@@ -75,6 +75,13 @@ function swapped(wanted, before) {
   }
 }
 
+/** Nobody writes any more: the text itself is shown again, as it is now. */
+function read() {
+  find(".edit", drawer).open = false;
+  find(".edit summary", drawer).focus();
+  refresh();
+}
+
 export function start() {
   // Before htmx hears of it: pressed again, it closes what it opened.
   const again = (event) => {
@@ -90,9 +97,12 @@ export function start() {
     // What was just saved is no longer being written.
     const text = find("textarea", event.target);
     text.defaultValue = text.value;
-    find(".edit", drawer).open = false;
-    find(".edit summary", drawer).focus();
-    refresh();
+    read();
+  });
+  drawer.addEventListener("reset", (event) => {
+    const text = find("textarea", event.target);
+    text.value = text.defaultValue;
+    read();
   });
   follow();
   let before = {};

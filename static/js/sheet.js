@@ -46,6 +46,9 @@ for (const form of document.querySelectorAll("form.setting")) {
   });
 }
 
+// Whoever cancels an edit reads the text again.
+document.addEventListener("reset", (event) => event.target.closest("details")?.removeAttribute("open"));
+
 // What is deleted in the archive can be had back on the page that comes next; list.js offers it.
 for (const form of document.querySelectorAll(".rows form[action$='/delete/']")) {
   const title = form.closest("li").querySelector("a").textContent;

@@ -139,6 +139,35 @@ async def test_what_was_closed_stays_closed(screen: Screen, key: str) -> None:
     await expect(drawer).to_be_hidden()
 
 
+async def test_a_summary_is_edited_in_its_place(screen: Screen) -> None:
+    """Breaks when: the text that is read stays above the box, or Cancel leaves the box open."""
+    page = screen.page
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    await screen.button("Edit summary").click()
+    conversation = page.url
+    for path in ("", "summaries/?edit=1"):
+        if path:
+            await page.goto(f"{conversation}{path}")
+        text, prose = page.get_by_role("textbox", name="Summary"), page.locator(".prose")
+        await expect(text).to_be_visible()
+        await expect(prose).to_be_hidden()
+        before = await text.input_value()
+        # As high as its text, up to a limit.
+        await text.fill("One line.")
+        low = await text.bounding_box()
+        await text.fill("A line.\n" * 200)
+        high = await text.bounding_box()
+        assert low is not None
+        assert high is not None
+        assert low["height"] < high["height"] < 860
+        await screen.button("Cancel").click()
+        await expect(text).to_be_hidden()
+        await expect(prose).to_be_visible()
+        await page.locator(".edit > summary").click()
+        await expect(text).to_have_value(before)
+
+
 async def test_the_drawer_shows_what_was_asked_for_last(screen: Screen) -> None:
     """Breaks when: answers are shown in the order in which they come."""
     await screen.ask("Hello.")
