@@ -67,12 +67,12 @@ def _open_turn(row: Conversation) -> int | None:
 
 
 def _allocate(row: Conversation, count: int) -> int:
-    """Take ``count`` seqs and one ``event_no`` under the held row; the first seq."""
+    """Take ``count`` seqs and one ``event_no`` of the held row, archived no more; the first seq."""
     first = row.next_seq
     row.next_seq += count
     row.event_no += 1
     Conversation.objects.filter(pk=row.pk).update(
-        next_seq=row.next_seq, event_no=row.event_no, updated_at=Now()
+        next_seq=row.next_seq, event_no=row.event_no, updated_at=Now(), archived_at=None
     )
     return first
 

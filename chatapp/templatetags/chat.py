@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.rendering import articles, figures, markdown, sources, wording
-from chatapp.screen import Carried, ContextView, PageView
+from chatapp.screen import Carried, ContextView, ConversationLink, PageView
 from chatapp.text import visible
 
 register = template.Library()
@@ -41,6 +42,12 @@ def percent(share: float) -> str:
 def unlocalised(share: float | None) -> str:
     """0.8 as an input field wants it; nothing for None."""
     return "" if share is None else f"{share:g}"
+
+
+@register.filter
+def lists(links: Sequence[ConversationLink], code: str) -> bool:
+    """Whether the conversation is among them; one that is archived or old is not."""
+    return any(link.code == code for link in links)
 
 
 @register.filter

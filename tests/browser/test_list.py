@@ -215,6 +215,28 @@ async def test_what_was_archived_lies_in_the_archive_and_can_be_had_back(screen:
     await expect(entry(screen, "Put the plover away")).to_have_count(1)
 
 
+async def test_an_archived_conversation_says_so_and_goes_on(screen: Screen) -> None:
+    """Breaks when: it is shown like any other, or what goes on stays in the archive."""
+    page, said = screen.page, list[str]()
+    page.on("console", lambda message: said.append(message.text))
+    await screen.ask("Call this one whimbrel")
+    address, note = page.url, page.get_by_text("This conversation is archived.")
+    for take_out in (True, False):
+        await put_away(page, "Call this one whimbrel", "Archive")
+        await expect(page.get_by_role("status").filter(has_text="Archived")).to_be_visible()
+        await page.goto(address)
+        await expect(note).to_be_visible()
+        if take_out:
+            await screen.button("Take out of the archive").and_(page.locator(".foot *")).click()
+        else:
+            await screen.ask("And now?")
+            await screen.send("/title Whimbrel")
+            await expect(page.get_by_role("heading", level=1)).to_have_text("Whimbrel")
+        await expect(note).to_have_count(0)
+        await expect(entry(screen, "himbrel")).to_have_count(1)
+    assert [one for one in said if "oob" in one] == []
+
+
 async def test_a_search_leads_to_the_message(screen: Screen) -> None:
     page = screen.page
     await screen.send("The word is quetzal")

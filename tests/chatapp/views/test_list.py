@@ -81,6 +81,22 @@ async def test_seen_needs_a_number(client: AsyncClient, code: str, value: str) -
     assert answer.status_code == 422
 
 
+async def test_what_goes_on_leaves_the_archive(client: AsyncClient, code: str) -> None:
+    """Breaks when: a message is stored and the conversation stays put away."""
+    await client.post(f"/c/{code}/archive/", headers=JSON)
+    page = (await client.get(f"/c/{code}/")).content.decode()
+    assert "This conversation is archived." in page
+    # What a change of the title is swapped into is there all the same.
+    assert page.count('id="current-link"') == 1
+    assert await listed(client) == []
+    await send(client, code)
+    await settle()
+    assert [one["code"] for one in await listed(client)] == [code]
+    page = (await client.get(f"/c/{code}/")).content.decode()
+    assert "This conversation is archived." not in page
+    assert page.count('id="current-link"') == 1
+
+
 async def test_search_in_three_forms(client: AsyncClient, code: str) -> None:
     """X01, X08: what is found is inert, its marks apart."""
     await send(client, code, HOSTILE)
