@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
@@ -12,7 +12,7 @@ from django.utils.http import content_disposition_header
 
 from chatapp import exporting, wiring
 from chatapp.conversations import access
-from chatapp.errors import InvalidInput, RequestTooLarge
+from chatapp.errors import ImportInvalid, InvalidInput, RequestTooLarge
 from chatapp.importing import import_file
 from chatapp.sizing import most_pinned
 from chatapp.transfer.openai_messages import MAX_BYTES
@@ -41,8 +41,28 @@ async def export(request: HttpRequest, code: str) -> HttpResponseBase:
 async def import_(request: HttpRequest) -> HttpResponseBase:
     """``file``: our own export, ChatGPT's or Claude's, or a JSON list of messages.
 
-    Answers what became of it: a page, a fragment, or JSON.
+    Answers what became of it: a page, a fragment, or JSON. The page of a file that is refused has
+    the form again, which says what can be imported.
     """
+    try:
+        report = await _imported(request)
+    except (InvalidInput, RequestTooLarge, ImportInvalid) as error:
+        if wants_json(request) or wants_fragment(request):
+            raise
+        values = {**await page_context(request), "error": error.as_dict()}
+        refused = await rendered(request, "imported.html", values)
+        refused.status_code = error.status
+        return refused
+    if wants_json(request):
+        return JsonResponse(report, status=201 if report["imported"] else 200)
+    values = {"report": report, "left_out": report["left_out"]}
+    if wants_fragment(request):
+        return await rendered(request, "partials/imported.html", values)
+    return await rendered(request, "imported.html", {**await page_context(request), **values})
+
+
+async def _imported(request: HttpRequest) -> dict[str, Any]:
+    """What became of the file, as JSON. Raises InvalidInput, RequestTooLarge and ImportInvalid."""
     # A form of a hundred megabytes takes a while to be taken apart.
     files = await asyncio.to_thread(lambda: request.FILES)
     file = files.get("file")
@@ -60,10 +80,4 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
         # What is imported is a conversation of the default model.
         most_pinned=most_pinned(machinery.catalogue.known_profile("")),
     )
-    report = imported.as_json()
-    if wants_json(request):
-        return JsonResponse(report, status=201 if report["imported"] else 200)
-    values = {"report": report, "left_out": report["left_out"]}
-    if wants_fragment(request):
-        return await rendered(request, "partials/imported.html", values)
-    return await rendered(request, "imported.html", {**await page_context(request), **values})
+    return imported.as_json()

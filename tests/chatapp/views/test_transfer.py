@@ -191,6 +191,13 @@ async def test_a_file_that_is_none_of_these(client: AsyncClient) -> None:
         answer = await client.post("/import/", upload(data), headers=JSON)
         assert answer.status_code == 422
         assert answer.json()["error"]["code"] in {"import_invalid", "invalid_input"}
+        # A person has the form again, which says what can be imported.
+        answer = await client.post("/import/", upload(data))
+        page = answer.content.decode()
+        assert answer.status_code == 422
+        assert 'role="alert"' in page
+        assert 'type="file"' in page
+        assert "of ChatGPT or of Claude" in page
     assert not await Conversation.objects.aexists()
 
 
