@@ -28,8 +28,8 @@ def plain(text: str) -> str:
 
 @register.filter
 def tokens(count: int | None) -> str:
-    """41234 as 41k; nothing for None."""
-    return "" if count is None else figures.short(count)
+    """41234 as 41k; nothing for None, nor for what a line of the log leaves out."""
+    return figures.short(count) if isinstance(count, int) else ""
 
 
 @register.filter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -211,7 +212,14 @@ async def test_the_default_model_is_that_of_new_conversations(
 async def test_activity(client: AsyncClient, code: str, settings: Any, tmp_path: Path) -> None:
     row = await Conversation.objects.aget()
     settings.ACTIVITY_LOG_DIR = str(tmp_path)
-    record = {"at": "2026-01-01T00:00:00+00:00", "call": "chat", "conversation": row.pk}
+    record = {
+        "at": "2026-01-01T00:00:00+00:00",
+        "call": "chat",
+        "conversation": row.pk,
+        "prompt_tokens": 1297,
+        "first_token_seconds": 0.0,
+        "seconds": 2,
+    }
     other = {**record, "conversation": row.pk + 1, "model": "another's"}
     lines = [json.dumps({**record, "model": "<b>m</b>"}), json.dumps(other), "{broken", ""]
     (tmp_path / "activity-2026-01-01.jsonl").write_text("\n".join(lines))
@@ -222,6 +230,8 @@ async def test_activity(client: AsyncClient, code: str, settings: Any, tmp_path:
     page = (await client.get(f"/c/{code}/activity/")).content.decode()
     assert "&lt;b&gt;m&lt;/b&gt;" in page
     assert "another's" not in page
+    figures = re.findall('<td class="number">([^<]*)</td>', page)
+    assert figures == ["", "1.3k", "", "0.00", "2.00"]
 
 
 def test_i26_the_log_is_read_from_its_end_and_never_whole(
