@@ -22,6 +22,7 @@ from compression.admin import (
     ShownValuesFilter,
     moment,
     moments,
+    told,
 )
 from compression.store.rows import free
 
@@ -120,20 +121,20 @@ class ConversationAdmin(Shown):
         """All messages, superseded ones included."""
         return conversation.next_seq - 1
 
-    @admin.display(boolean=True, ordering="is_running")
-    def running(self, conversation: Any) -> bool:
+    @admin.display(ordering="is_running")
+    def running(self, conversation: Any) -> str:
         """Whether it is being compressed now."""
-        return bool(conversation.is_running)
+        return told(conversation.is_running)
 
-    @admin.display(boolean=True, ordering="active_degraded")
-    def degraded(self, conversation: Any) -> bool:
+    @admin.display(ordering="active_degraded")
+    def degraded(self, conversation: Any) -> str:
         """Whether its summary was made without a model."""
-        return bool(conversation.active_degraded)
+        return told(conversation.active_degraded)
 
-    @admin.display(boolean=True, ordering="deleted_at")
-    def deleted(self, conversation: Conversation) -> bool:
+    @admin.display(ordering="deleted_at")
+    def deleted(self, conversation: Conversation) -> str:
         """Whether its owner deleted it."""
-        return conversation.deleted_at is not None
+        return told(conversation.deleted_at is not None)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Leaves a record."""
@@ -241,10 +242,10 @@ class MessageAdmin(Shown):
         """The beginning of the text."""
         return visible(message.beginning) or "(no text)"
 
-    @admin.display(boolean=True)
-    def superseded(self, message: Message) -> bool:
+    @admin.display
+    def superseded(self, message: Message) -> str:
         """Whether an edit or a regeneration took its place."""
-        return message.superseded_at is not None
+        return told(message.superseded_at is not None)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Leaves a record."""

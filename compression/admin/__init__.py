@@ -7,6 +7,7 @@ from compression.admin.review import (
     ShownValuesFilter,
     moment,
     moments,
+    told,
 )
 from compression.admin.summaries import SummaryReviewAdmin, covered
 
@@ -19,4 +20,5 @@ __all__ = [
     "covered",
     "moment",
     "moments",
+    "told",
 ]

@@ -76,6 +76,11 @@ def moments(field: str) -> Callable[[Any], str]:
     return column
 
 
+def told(value: bool) -> str:
+    """A cell of a list: that something is not so is no failure, as Django's red cross would say."""
+    return "yes" if value else "–"
+
+
 class RunningFilter(admin.SimpleListFilter):
     """Conversations that are being compressed now, by the database's clock."""
 

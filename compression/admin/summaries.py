@@ -24,6 +24,7 @@ from compression.admin.review import (
     ShownValuesFilter,
     moment,
     moments,
+    told,
 )
 from compression.conf import settings
 from compression.editing import apply_edit
@@ -54,7 +55,7 @@ class SummaryReviewAdmin(ReviewAdmin):
         "covers",
         "source_tokens",
         "summary_tokens",
-        "degraded",
+        "without_model",
         "model_name",
         moments("created_at"),
     )
@@ -116,6 +117,11 @@ class SummaryReviewAdmin(ReviewAdmin):
     def label(self, summary: Any) -> str:
         """Version and conversation."""
         return f"{summary} · {self.shown(str(summary.conversation))}"
+
+    @admin.display(description="degraded", ordering="degraded")
+    def without_model(self, summary: Any) -> str:
+        """Whether it is an extract that no model wrote."""
+        return told(summary.degraded)
 
     @admin.display(description="model", ordering="model")
     def model_name(self, summary: Any) -> str:

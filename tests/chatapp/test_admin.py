@@ -320,6 +320,9 @@ def test_filters_find_what_runs_and_what_is_degraded(root: Client, alice: User) 
     assert titles("") == {"it runs", "it is degraded"}
     assert titles("running=yes") == titles("degraded=no") == {"it runs"}
     assert titles("running=no") == titles("degraded=yes") == {"it is degraded"}
+    for listed in ("conversation", "summary"):
+        # What is not so is no failure.
+        assert "icon-no" not in page(root, f"{BASE}{listed}/")
     for query in ("trigger=threshold", "status=active", "degraded__exact=1", "model=small"):
         assert "it is degraded" in page(root, f"{BASE}summary/?{query}")
     for query in ("trigger=manual", "status=failed", "degraded__exact=0", "model=other"):
