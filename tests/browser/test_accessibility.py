@@ -220,6 +220,36 @@ async def test_whoever_wants_less_motion_sees_none(screen: Screen, model: Runnin
         await expect(shown).to_have_count(0)
 
 
+async def test_there_is_room_to_read_at_a_zoom_of_400_percent(screen: Screen) -> None:
+    """Of a screen of 1280 × 1024 pixels 320 × 256 are left then.
+
+    Breaks when: the header and the composer keep their places there.
+    """
+    page = screen.page
+    await fill(screen, 2)
+    await page.set_viewport_size({"width": 320, "height": 256})
+    for shown in (screen.box, screen.articles.last.locator(".body"), screen.button("Send")):
+        await shown.scroll_into_view_if_needed()
+        await expect(shown).to_be_in_viewport()
+    messages = page.locator("#scroller")
+    await messages.scroll_into_view_if_needed()
+    box = await messages.bounding_box()
+    assert box is not None
+    assert min(box["y"] + box["height"], 256) - max(box["y"], 0) >= 200
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+async def test_the_composer_is_seen_to_be_focused_in_forced_colours(screen: Screen) -> None:
+    """Breaks when: only the colour of its border says so."""
+    await screen.page.emulate_media(forced_colors="active")
+    outline = "(composer) => getComputedStyle(composer).outlineStyle"
+    composer = screen.page.get_by_role("form", name="Message")
+    await screen.page.get_by_role("link", name="New conversation").focus()
+    assert await composer.evaluate(outline) == "none"
+    await screen.box.focus()
+    assert await composer.evaluate(outline) == "solid"
+
+
 async def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:
     """Press the key until the focus is there, as one must who has no mouse."""
     await expect(wanted).to_be_visible()

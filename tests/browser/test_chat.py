@@ -265,7 +265,12 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
     await expect(screen.articles.first).to_contain_text("A plain form.")
     while "You said: A plain form." not in await screen.feed.inner_text():
         await screen.page.reload()
-    await screen.page.get_by_role("link", name="What the model sees").click()
+    links = screen.page.get_by_role("link", name="What the model sees")
+    foot, box = await links.bounding_box(), await screen.box.bounding_box()
+    assert foot is not None
+    assert box is not None
+    assert foot["y"] > box["y"]
+    await links.click()
     await screen.page.locator("summary", has_text="You, message 1").click()
     await screen.button("Pin").click()
     await expect(screen.articles.first.get_by_text("Pinned")).to_be_visible()
