@@ -81,7 +81,8 @@ def stem(word: str) -> str:
     return word
 
 
-def _pattern(terms: Terms) -> re.Pattern[str] | None:
+def pattern_of(terms: Terms) -> re.Pattern[str] | None:
+    """What is marked for the terms: words in all their forms. None when there are none."""
     beginnings = [rf"(?<!\w){re.escape(stem(word))}\w*" for word in terms.words]
     found = [*beginnings, *(re.escape(run) for run in terms.runs)]
     return re.compile("|".join(found), re.IGNORECASE) if found else None
@@ -94,7 +95,7 @@ def passage(text: str, terms: Terms, *, length: int = PASSAGE) -> tuple[Part, ..
     is found in it (a stemmer may find what this does not), it is the beginning of the text.
     """
     searched = text[:MOST_CHARACTERS]
-    pattern = _pattern(terms)
+    pattern = pattern_of(terms)
     spans = [match.span() for match in pattern.finditer(searched)] if pattern else []
     start, end = _window(searched, spans, length)
     parts: list[Part] = [Part(text="… ")] if start else []

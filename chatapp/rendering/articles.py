@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.template.loader import render_to_string
+from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from chatapp.excerpts import Terms
 from chatapp.rendering import markdown
+from chatapp.rendering.marks import mark
 from chatapp.screen import MessageView, TurnView
+from chatapp.text import visible
 
 #: Terminal statuses that need no word below the reply.
 _QUIET = frozenset({"complete"})
@@ -82,11 +86,13 @@ def article_of(
     turn: TurnView | None = None,
     boundary: int = 0,
     keep_outcome: bool = False,
+    sought: Terms | None = None,
 ) -> Article:
     """The article of ``message``.
 
     ``turn`` is the open turn that writes it, or the ended turn whose last message it is.
     ``boundary`` is that of the active summary: messages up to it are shown as the older text.
+    ``sought`` is what a search found it by.
     """
     text, thoughts = message.text, message.reasoning
     busy = message.role == "assistant" and message.status == "streaming"
@@ -100,6 +106,10 @@ def article_of(
             closed, open_html = markdown.StreamRenderer.split(text)
         else:
             closed = markdown.render(text)
+    elif message.role == "user":
+        closed = escape(visible(text))
+    if sought is not None and not busy:
+        closed = mark(closed, sought)
     headings = {"user": "You", "tool": f"Tool: {message.tool_name or 'result'}"}
     return Article(
         message=message,

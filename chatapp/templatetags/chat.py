@@ -11,6 +11,7 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
+from chatapp.excerpts import terms_of
 from chatapp.rendering import articles, figures, markdown, sources, wording
 from chatapp.screen import Carried, ContextView, ConversationLink, PageView
 from chatapp.text import visible
@@ -103,8 +104,8 @@ class Feed:
 
 
 @register.simple_tag
-def feed(page: PageView) -> Feed:
-    """The articles of a page, without superseded messages."""
+def feed(page: PageView, sought: int | None = None, words: str = "") -> Feed:
+    """The articles of a page, without superseded messages; ``words`` are marked in ``sought``."""
     beneath: list[SafeString] = []
     above: list[SafeString] = []
     boundary = page.compression.boundary
@@ -114,7 +115,9 @@ def feed(page: PageView) -> Feed:
         turn = page.turn_of(message.seq)
         if page.turn is not None and page.turn.seq == message.seq:
             turn = page.turn
-        html = articles.render_article(articles.article_of(message, turn=turn, boundary=boundary))
+        terms = terms_of(words) if message.seq == sought else None
+        article = articles.article_of(message, turn=turn, boundary=boundary, sought=terms)
+        html = articles.render_article(article)
         (beneath if message.seq <= boundary else above).append(html)
     return Feed(beneath=mark_safe("".join(beneath)), above=mark_safe("".join(above)))
 

@@ -66,6 +66,8 @@ async def home(request: HttpRequest) -> HttpResponseBase:
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of a conversation, opened at a message with ``?around=<seq>``.
 
+    ``?q=`` is what was searched for; it is marked in that message.
+
     With ``?before=<seq>`` or ``?after=<seq>`` the messages there, as a fragment for htmx.
     """
     given = [name for name in ("before", "after", "around") if name in request.GET]
@@ -92,10 +94,14 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     if wants_fragment(request) and given and given[0] != "around":
         name = "partials/older.html" if given[0] == "before" else "partials/newer.html"
         return await rendered(request, name, {"page": page})
-    context = await page_context(request)
-    return await rendered(
-        request, "conversation.html", {**context, "page": page, "current": page.conversation.code}
-    )
+    context = {
+        **await page_context(request),
+        "page": page,
+        "current": page.conversation.code,
+        "sought": place.get("around"),
+        "words": request.GET.get("q", ""),
+    }
+    return await rendered(request, "conversation.html", context)
 
 
 async def rendered(

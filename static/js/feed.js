@@ -5,6 +5,14 @@ import { hold } from "./scroll.js";
 
 const MOST_ARTICLES = 400;
 
+/** What a search opened stays marked: the last messages come once more when the page connects. */
+function keepMarks(present, article) {
+  if (!present.matches(".sought")) return;
+  article.classList.add("sought");
+  const [marked, body] = [present, article].map((one) => find(".body", one));
+  if (marked?.textContent === body?.textContent) body?.replaceWith(marked);
+}
+
 /** Put an article where its seq belongs; it replaces the one it is a newer state of. */
 function place(article) {
   const present = document.getElementById(article.id);
@@ -29,6 +37,7 @@ function place(article) {
       const same = find(`details.${details.className}`, article);
       if (same) same.open = true;
     }
+    keepMarks(present, article);
     present.replaceWith(article);
     return [article];
   }

@@ -116,7 +116,10 @@ export function start() {
   else {
     // Opened at a message that was searched for.
     following = false;
-    sought.scrollIntoView({ block: "center" });
+    const show = () => (find(`${location.hash} mark`) || find(location.hash)).scrollIntoView({ block: "center" });
+    show();
+    // As long as it loads the page, the browser goes to the message's beginning again.
+    addEventListener("load", () => requestAnimationFrame(show));
     sought.focus({ preventScroll: true });
     sought.classList.add("sought");
     look();

@@ -248,10 +248,30 @@ async def test_a_search_leads_to_the_message(screen: Screen) -> None:
     await page.keyboard.press("Enter")
     await page.wait_for_url(re.compile(r"/search/\?q=quetzal"))
     await page.locator(".found .where a").last.click()
-    await page.wait_for_url(re.compile(r"\?around=\d+#m-\d+"))
+    await page.wait_for_url(re.compile(r"\?around=\d+&q=quetzal#m-\d+"))
     await expect(page.locator("article.sought")).to_be_in_viewport()
     await expect(page.locator("article.sought")).to_contain_text("quetzal")
     assert screen.complaints == []
+
+
+async def test_the_words_that_were_looked_for_are_marked_and_in_sight(
+    screen: Screen, product: RunningServer, tmp_path: Path
+) -> None:
+    """Breaks when: a message higher than the screen is shown by its middle, or without marks."""
+    page, marked = screen.page, screen.page.locator("article mark")
+    before, after = "One line.\n\n" * 40, "And more.\n\n" * 200
+    long = f"{before}A **shoebill** & co.\n\n{after}"
+    await page.goto(imported(product, tmp_path, "A shoebill?", long, "Thank you.", "Welcome."))
+    address = page.url
+    await page.goto("/search/?q=shoebills")
+    await page.locator(".found .where a[href$='#m-2']").click()
+    await expect(marked.first).to_be_in_viewport()
+    await expect(page.locator("article.sought strong mark")).to_have_text("shoebill")
+    await expect(page.locator("article:not(.sought) mark")).to_have_count(0)
+    await expect(page.locator("article.sought")).to_have_css("outline-style", "none")
+    # A fresh load without the words shows the message as it is.
+    await page.goto(address)
+    await expect(marked).to_have_count(0)
 
 
 async def test_a_message_is_found_in_its_conversation_and_gone_to(

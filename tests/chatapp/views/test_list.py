@@ -108,9 +108,12 @@ async def test_search_in_three_forms(client: AsyncClient, code: str) -> None:
     for headers in (HTMX, {}):
         page = (await client.get("/search/?q=needle", headers=headers)).content.decode()
         assert "<mark>needle</mark>" in page
-        assert "?around=1#m-1" in page
+        assert "?around=1&amp;q=needle#m-1" in page
         assert "<img" not in page
         assert "\u202e" not in page
+    opened = await client.get(f"/c/{code}/?around=1&q=needle+script+onerror+amp")
+    assert "<mark>needle</mark>" in opened.content.decode()
+    assert "<img" not in opened.content.decode()
     inside = (await client.get(f"/search/?q=needle&in={code}", headers=JSON)).json()
     assert [one["code"] for one in inside["messages"]][:1] == [code]
 

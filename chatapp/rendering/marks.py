@@ -1,0 +1,20 @@
+"""The words of a search, marked in the message that it led to."""
+
+from __future__ import annotations
+
+import re
+
+from chatapp.excerpts import Terms, pattern_of
+
+# A tag or a character reference: what stands between them is text.
+_MARKUP = re.compile(r"(<[^>]*>|&[^;\s]+;)")
+
+
+def mark(html: str, terms: Terms) -> str:
+    """``html`` (safe, well-formed: from ``markdown.render`` or escaped) with the terms marked."""
+    pattern = pattern_of(terms)
+    if pattern is None:
+        return html
+    pieces = _MARKUP.split(html)
+    pieces[::2] = [pattern.sub(r"<mark>\g<0></mark>", text) for text in pieces[::2]]
+    return "".join(pieces)
