@@ -16,7 +16,7 @@ function replaces(article) {
 function warning(article, text) {
   const words = make("span", {}, replaces(article));
   const branch = make("button", { type: "button", className: "link" }, "Branch instead");
-  const note = make("span", { className: "hint", hidden: !words.textContent }, words, " ", branch);
+  const note = make("span", { className: "hint", hidden: !words.textContent }, words, " · ", branch);
   branch.addEventListener("click", async () => {
     if (!text.value.trim()) return;
     branch.disabled = true; // Until the new conversation is there, or could not be made.
@@ -46,7 +46,7 @@ export function edit(article) {
     "form",
     { className: "editing", "hx-post": `messages/${article.dataset.seq}/edit/`, "hx-swap": "none" },
     text,
-    make("p", { className: "buttons" }, again, warning(article, text), cancel),
+    make("p", { className: "buttons" }, again, cancel, warning(article, text)),
   );
   cancel.addEventListener("click", () => close(opener));
   onEscape(form, () => close(opener));
