@@ -4,6 +4,7 @@ import { all, box, code, find, make, showError } from "./page.js";
 import { write } from "./composer.js";
 import { actions, command } from "./message.js";
 import { agreed } from "./models.js";
+import { toEnd } from "./scroll.js";
 import * as settings from "./settings.js";
 
 const list = find("#commands");
@@ -26,6 +27,12 @@ function instruct(words) {
   return words || prompt.focus();
 }
 
+/** Its divider comes at the end: whoever wrote this sees it, wherever they were reading. */
+function clear() {
+  toEnd();
+  command("clear/");
+}
+
 function branch() {
   const last = all("article[data-seq]").at(-1);
   if (last) command("branch/", { seq: last.dataset.seq });
@@ -33,7 +40,7 @@ function branch() {
 
 const COMMANDS = {
   compact: { help: "[focus] summarise older messages now", run: (words) => command("compact/", words ? { focus: words } : {}) },
-  clear: { help: "start afresh from here", run: () => command("clear/") },
+  clear: { help: "start afresh from here", run: clear },
   undo: { help: "take the last summary back", run: () => command("summary/undo/") },
   context: { help: "what the model sees", run: () => find("#drawer-button").click() },
   title: {

@@ -198,3 +198,18 @@ async def test_there_is_a_way_back_to_the_end(screen: Screen, model: RunningUpst
     await way.click()
     await expect(way).to_be_hidden()
     assert await scroller_of(screen).evaluate(AWAY) < 2
+
+
+async def test_whoever_starts_afresh_sees_the_line_that_says_so(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: ``/clear`` leaves the reader further up."""
+    model.script({"text": LONG})
+    await screen.ask("A long one.")
+    await scroller_of(screen).hover()
+    await screen.page.mouse.wheel(0, -600)
+    await expect(screen.articles.last.get_by_text("number 59 ")).not_to_be_in_viewport()
+    await screen.send("/clear")
+    divider = screen.page.get_by_role("region", name="Compressed messages")
+    await expect(divider).to_contain_text("starts afresh")
+    await expect(divider).to_be_in_viewport(ratio=1)
