@@ -1,6 +1,6 @@
 // What the page's own buttons do, and the clocks that tick on it.
 
-import { all, copy, find, main, onEscape, post } from "./page.js";
+import { all, copy, find, main, make, onEscape, post } from "./page.js";
 import { goTo } from "./feed.js";
 import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
@@ -40,12 +40,14 @@ function renamed() {
   find("#title").hidden = false;
 }
 
-/** The text as it is shown, without the captions of its code. */
+/** The text as it is shown, without the captions of its code; in the page itself nothing moves. */
 function shownText(article) {
-  const captions = all("figcaption", article);
-  captions.forEach((one) => (one.hidden = true));
-  const text = find(".body", article).innerText;
-  captions.forEach((one) => (one.hidden = false));
+  const body = find(".body", article).cloneNode(true);
+  all("figcaption", body).forEach((one) => one.remove());
+  const shown = make("div", { className: "vh" }, body);
+  document.body.append(shown);
+  const text = body.innerText;
+  shown.remove();
   return text;
 }
 

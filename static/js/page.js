@@ -116,8 +116,12 @@ const FITS_ITSELF = CSS.supports("field-sizing", "content");
 /** Height of a box follows its text, to a limit set by the style sheet. */
 export function fit(text) {
   if (FITS_ITSELF) return;
+  // What is around it must not move, not even while this is measured: the feed would lose its place.
+  const around = text.form.style;
+  around.minHeight = `${text.form.offsetHeight}px`;
   text.style.height = "auto";
   text.style.height = `${text.scrollHeight + text.offsetHeight - text.clientHeight}px`;
+  around.minHeight = "";
 }
 
 /** Esc in this element leaves it, and does nothing else. */
