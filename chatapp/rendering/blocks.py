@@ -1,7 +1,7 @@
 """The Markdown engine: one piece of text to safe HTML.
 
 CommonMark with tables and strikethrough, no HTML, links to the web and to mail addresses only; a
-bare address of the web is a link too.
+bare address of the web is a link too, and a formula is set as MathML.
 Images are never loaded: they become links, since fetching one tells its server what is being read.
 """
 
@@ -20,6 +20,8 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chatapp.rendering.addresses import web_address
+from chatapp.rendering.formula_rules import add_formulas
+from chatapp.rendering.formulas import FORMULA_MESSAGE, formula, source_of
 from chatapp.rendering.highlight import (
     HIGHLIGHT_MESSAGE,
     code_figure,
@@ -49,15 +51,19 @@ _LONG_CELL: Final = 40
 
 
 class Environment:
-    """What the blocks of one message share: link definitions, and the highlighting left to spend.
+    """What the blocks of one message share: link definitions, and the highlighting and setting of
+    formulas left to spend, in characters.
 
-    ``continued`` says that the piece is a later part of one long fence.
+    ``continued`` says that the piece is a later part of one long fence, ``open_block`` that it is
+    still being written.
     """
 
     def __init__(self) -> None:
         self.references: dict[str, Any] = {}
         self.highlight_left = HIGHLIGHT_MESSAGE
+        self.formulas_left = FORMULA_MESSAGE
         self.continued = False
+        self.open_block = False
 
     def for_open_block(self) -> Environment:
         """A copy for a block that is rendered again and again: it leaves no trace, and costs
@@ -65,6 +71,8 @@ class Environment:
         copy = Environment()
         copy.references = dict(self.references)
         copy.highlight_left = 0
+        copy.formulas_left = self.formulas_left
+        copy.open_block = True
         copy.continued = self.continued
         return copy
 
@@ -73,9 +81,9 @@ def render_message(text: str) -> str:
     """Safe HTML of a whole message; call it in a thread above ``limits.LARGE`` characters.
 
     Anyone's text may go in. What comes out holds no element that loads or runs anything, no
-    attributes but ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel`` and
-    ``target``, and links to http, https and mailto only. A text that would take more than about
-    200 ms comes out as one plain paragraph.
+    attributes but ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel``,
+    ``target`` and those of MathML that only place signs, and links to http, https and mailto only.
+    A text that would take more than about 200 ms comes out as one plain paragraph.
     """
     return render_piece(text, Environment(), MESSAGE_BUDGET)
 
@@ -121,6 +129,30 @@ class _Renderer(RendererHTML):
     ) -> str:
         return "</table></div>\n"
 
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        display = bool(tokens[idx].meta["display"])
+        return _formula(tokens[idx], env["environment"], display=display)
+
+    def formula_block(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return f"<p>{_formula(tokens[idx], env['environment'], display=True)}</p>\n"
+
+    def formula_source(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return f"<p>{source_of(tokens[idx].markup)}</p>\n"
+
+
+def _formula(token: Token, environment: Environment, *, display: bool) -> str:
+    html = ""
+    if len(token.content) <= environment.formulas_left:
+        environment.formulas_left -= len(token.content)
+        html = formula(token.content, display=display)
+    if not html:
+        return source_of(token.markup)
+    return f'<span class="formula">{html}</span>' if display else html
+
 
 def _figure(code: str, language: str, environment: Environment) -> str:
     highlighted = len(code) <= environment.highlight_left and is_highlighted(code, language)
@@ -136,6 +168,7 @@ class _Parser(MarkdownIt):
         super().__init__("commonmark", {"html": False}, renderer_cls=_Renderer)
         self.enable(["table", "strikethrough"])
         self.inline.ruler.after("text", "web_addresses", web_address)
+        add_formulas(self)
         self.core.ruler.push("images_to_links", _images_to_links)
         self.core.ruler.push("cell_classes", _cell_classes)
         # Before the inline rules: "[x]" could be a link.

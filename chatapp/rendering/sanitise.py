@@ -22,13 +22,37 @@ _TAG_NAMES = (
     "a blockquote br code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre s span"
     " strong table tbody td th thead tr ul"
 )
+#: Of MathML what formulas are made of; nothing of it loads, links or acts.
+_MATH_NAMES = (
+    "math mfrac mi mn mo mover mphantom mroot mrow mspace msqrt msub msubsup msup mtable mtd mtext"
+    " mtr munder munderover"
+)
+_STYLE = {"displaystyle", "scriptlevel"}
+_MATH_ATTRIBUTES = {
+    "math": {"alttext", "display", *_STYLE},
+    "mfrac": {"linethickness", *_STYLE},
+    "mi": {"mathvariant"},
+    "mo": {
+        *("accent", "form", "lspace", "maxsize", "minsize", "movablelimits", "rspace"),
+        *("scriptlevel", "stretchy", "symmetric"),
+    },
+    "mover": {"accent"},
+    "mrow": _STYLE,
+    "mspace": {"width"},
+    "mtable": _STYLE,
+    "munder": {"accent"},
+    "munderover": {"accent"},
+}
 _CELLS = {"align-left", "align-center", "align-right", LONG_CELL_CLASS}
 _CLASSES = {
+    "code": {"formula"},
     "div": {"table"},
     "figure": {"code", "continued"},
     "li": {TASK_CLASS},
     "p": {"plain"},
-    "span": {HIGHLIGHT_PREFIX + name for name in STANDARD_TYPES.values() if name},
+    "mrow": {"boxed"},
+    "mtable": {"ams-align", "cases"},
+    "span": {"formula"} | {HIGHLIGHT_PREFIX + name for name in STANDARD_TYPES.values() if name},
     "td": _CELLS,
     "th": _CELLS,
 }
@@ -37,9 +61,9 @@ _CLASSES = {
 _DIRECTED = ("blockquote", "ol", "table", "ul")
 
 _cleaner = nh3.Cleaner(
-    tags=set(_TAG_NAMES.split()),
+    tags={*_TAG_NAMES.split(), *_MATH_NAMES.split()},
     clean_content_tags={"script", "style"},
-    attributes={"a": {"href", "title"}, "ol": {"start"}},
+    attributes={"a": {"href", "title"}, "ol": {"start"}, **_MATH_ATTRIBUTES},
     allowed_classes=_CLASSES,
     url_schemes=set(LINK_SCHEMES),
     url_relative="deny",

@@ -93,7 +93,7 @@ export function enhance(root) {
     }
     find("pre", figure)?.setAttribute("tabindex", "0");
   }
-  for (const table of all("div.table", root)) {
+  for (const table of all(".table, span.formula", root)) {
     // While a reply is written its tables come without, loaded in the middle or not.
     if (!table.closest("[aria-busy]")) table.setAttribute("tabindex", "0");
   }

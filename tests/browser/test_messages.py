@@ -59,6 +59,35 @@ async def test_headings_of_a_reply_differ(screen: Screen, model: RunningUpstream
     assert len(set(sizes[:4])) == 4
 
 
+async def test_formulas_are_set_and_wide_ones_scroll(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: the sanitiser lets no MathML through, or a formula may not scroll."""
+    wide = " + ".join(f"x_{{{number}}}" for number in range(60))
+    text = f"So \\(a^2\\) and\n\\[\n\\frac{{a}}{{b}}\n\\]\nand\n$$\n{wide}\n$$\nand \\(\\foo\\)."
+    model.script({"text": text})
+    await screen.page.set_viewport_size({"width": 390, "height": 844})
+    await screen.ask("Formulas, please.")
+    reply = screen.articles.last
+    power, fraction, sum_ = await reply.locator("math").all()
+    base, exponent = [await one.bounding_box() for one in await power.locator("mi, mn").all()]
+    assert base is not None
+    assert exponent is not None
+    assert exponent["y"] < base["y"], "above, as a power"
+    above, below = [await one.bounding_box() for one in await fraction.locator("mi").all()]
+    assert above is not None
+    assert below is not None
+    assert above["y"] + above["height"] <= below["y"]
+    scrolls = "box => box.parentElement.scrollWidth > box.parentElement.clientWidth"
+    assert await sum_.evaluate(scrolls)
+    assert not await fraction.evaluate(scrolls)
+    assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
+    await expect(reply.locator("code")).to_have_text("\\(\\foo\\)")
+    shown = await reply.locator(".body").inner_text()
+    await screen.page.reload()
+    assert await reply.locator(".body").inner_text() == shown
+
+
 async def test_a_list_has_its_marks_where_its_script_begins(
     screen: Screen, model: RunningUpstream
 ) -> None:

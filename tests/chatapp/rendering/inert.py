@@ -11,6 +11,20 @@ ELEMENTS = frozenset(
         *("strong", "table", "tbody", "td", "th", "thead", "tr", "ul"),
     ]
 )
+MATH_ELEMENTS = frozenset(
+    [
+        *("math", "mfrac", "mi", "mn", "mo", "mover", "mphantom", "mroot", "mrow", "mspace"),
+        *("msqrt", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder"),
+        "munderover",
+    ]
+)
+MATH_ATTRIBUTES = frozenset(
+    [
+        *("accent", "alttext", "class", "display", "displaystyle", "form", "linethickness"),
+        *("lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "rspace"),
+        *("scriptlevel", "stretchy", "symmetric", "width"),
+    ]
+)
 ATTRIBUTES = frozenset({"class", "dir", "href", "rel", "start", "target", "title"})
 SCHEMES = ("http:", "https:", "mailto:")
 
@@ -68,6 +82,16 @@ PAYLOADS = [
     "<a href=/accounts/logout/>x</a> <a href=//evil.example>x</a> <a href=javascript:x()>x</a>",
     "<a href='https://x.example' style='position:fixed' class='btn'>x</a>",
     "\x00<scr\x00ipt>\ud800",
+    r"\(\text{<img src=x onerror=alert(1)>}\)",
+    r"\(x\text{</mtext></math><script>alert(1)</script>}\)",
+    r"\[\href{javascript:alert(1)}{x}\]",
+    r"\[\unknown{<img src=x onerror=alert(1)>}\]",
+    '$$a" onclick="alert(1)$$',
+    r"$$\operatorname{<script>alert(1)</script>}$$",
+    "<math href=javascript:alert(1)><maction actiontype=a xlink:href=data:,x>y</maction>",
+    "<math><annotation-xml encoding=text/html><img src=x onerror=alert(1)></annotation-xml></math>",
+    "<math><mi><img src=x onerror=alert(1)></mi><mtext><style><!--</style><a title='--&gt;'>",
+    "<math><mi style='position:fixed' id=composer onclick=alert(1) hx-get=/x>x</mi></math>",
 ]
 
 
@@ -77,16 +101,17 @@ class _Reader(HTMLParser):
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in ELEMENTS, tag
+        assert tag in ELEMENTS | MATH_ELEMENTS, tag
         for name, value in attrs:
-            assert name in ATTRIBUTES, (tag, name)
+            assert name in (MATH_ATTRIBUTES if tag in MATH_ELEMENTS else ATTRIBUTES), (tag, name)
             assert name != "href" or (value or "").lower().startswith(SCHEMES), value
             assert name != "dir" or value == "auto", value
             assert (
                 name != "class"
                 or set((value or "").split())
                 <= {
-                    *("code", "continued", "table", "task", "plain"),
+                    *("code", "continued", "table", "task", "plain", "formula"),
+                    *("ams-align", "boxed", "cases"),
                     *("align-left", "align-center", "align-right", "long"),
                 }
                 or (value or "").startswith("hl-")

@@ -29,6 +29,7 @@ LINES = st.sampled_from(
             "-",
             "+ x",
         ),
+        *(r"\(a_1\) b", r"\(", r"\[", r"a *b* \]", "$$", "$$x$$ y", "  $$", r"x\)"),
     ]
 )
 TEXTS = st.lists(LINES, max_size=25).map("\n".join)
@@ -42,6 +43,7 @@ BLOCKS = st.sampled_from(
             "title\n===",
             "- a\n\n  ```\n  b\n\n  c\n  ```",
         ),
+        *("a \\(b\\) *c*", "\\[\na\n- b\n\\]", "1. a\n\n   $$\n   b\n   $$"),
         *("[r]: https://x.example", "see [r]", "***", "#", "* a\n* b"),
     ]
 )
