@@ -114,6 +114,7 @@ export function start() {
   settings.start();
   document.addEventListener("click", clicked);
   dialog.addEventListener("close", () => {
+    if (dialog.open) return; // It was opened again before this was told.
     home.prepend(nav);
     list.placeUndo();
   });
