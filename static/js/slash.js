@@ -130,7 +130,8 @@ function suggest() {
 
 export function start() {
   box.addEventListener("input", suggest);
-  box.addEventListener("blur", () => setTimeout(hide, 150));
+  // Unless one is back by then.
+  box.addEventListener("blur", () => setTimeout(() => document.activeElement === box || hide(), 150));
   list.addEventListener("mousedown", (event) => {
     const option = event.target.closest("[data-name]");
     if (!option) return;
