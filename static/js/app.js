@@ -15,6 +15,9 @@ import { box, find, tell } from "./page.js";
 
 let release = null; // Called when the feed has taken in what came.
 
+const version = () => find("#divider [data-version]")?.dataset.version;
+let before = version(); // That of the summary when the page was last unlocked.
+
 function arrived(message) {
   if (!message.includes('data-event="delta"')) {
     feed.placeDivider();
@@ -23,8 +26,12 @@ function arrived(message) {
     release();
     const free = !box.readOnly;
     composer.applyState();
-    // The lock may come by a fresh state alone: whoever cannot see it is told all the same.
+    // Lock and end may come by a fresh state alone: whoever cannot see them is told all the same.
     if (free && box.readOnly) tell("Compressing conversation");
+    else if (!free && !box.readOnly && message.includes('data-event="state"')) {
+      tell(version() === before ? "Conversation not compressed" : "Conversation compressed");
+    }
+    if (!box.readOnly) before = version();
     actions.retitle();
     models.follow();
     if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import BrowserContext, expect
+from playwright.async_api import BrowserContext, WebSocketRoute, expect
 
 from tests.browser.screen import Screen
 from tests.browser.scripts import FOR_EVER, summary
@@ -53,6 +53,31 @@ async def test_compacting_shows_locks_and_divides(screen: Screen, model: Running
     await screen.page.reload()
     await expect(divider).to_be_visible()
     assert await screen.feed_html() == streamed
+
+
+async def test_an_end_that_comes_by_a_fresh_state_is_spoken_too(screen: Screen) -> None:
+    """Breaks when: only the event that may be lost says that the lock is gone."""
+    await fill(screen, 3)
+    lost: list[str | bytes] = []
+
+    async def through(page: WebSocketRoute) -> None:
+        """The first connection ends in place of the event; the next one comes by a state."""
+        server, first = page.connect_to_server(), not lost
+
+        async def to_the_page(message: str | bytes) -> None:
+            if first and 'data-event="compression-completed"' in str(message):
+                lost.append(message)
+                await page.close(code=1011)
+            elif not first or not lost:
+                page.send(message)
+
+        server.on_message(to_the_page)
+
+    await screen.page.route_web_socket("**/ws/**", through)
+    await screen.page.reload()
+    await screen.button("Compact").click()
+    await expect(screen.status).to_have_text("Conversation compressed")
+    assert lost
 
 
 async def test_an_undo_is_said_where_the_writer_looks(screen: Screen) -> None:
