@@ -84,6 +84,7 @@ async def test_an_undo_is_said_where_the_writer_looks(screen: Screen) -> None:
     """Breaks when: only the divider tells, which may stand far above what is in view."""
     await fill(screen, 3)
     await screen.button("Compact").click()
+    await expect(screen.status).to_have_text("Conversation compressed")
     await screen.button("Undo compression").click()
     line = screen.page.locator("#alerts")
     await expect(line).to_contain_text("Undone")
