@@ -15,11 +15,14 @@ import { box, find, tell } from "./page.js";
 
 let release = null; // Called when the feed has taken in what came.
 
+/** Whether it is more than a piece of a reply, which only adds to the end of the text. */
+const changesMore = (message) => !message.includes('data-event="delta"');
+
 const version = () => find("#divider [data-version]")?.dataset.version;
 let before = version(); // That of the summary when the page was last unlocked.
 
 function arrived(message) {
-  if (!message.includes('data-event="delta"')) {
+  if (changesMore(message)) {
     feed.placeDivider();
     feed.enhance(document);
     feed.trim();
@@ -58,7 +61,9 @@ list.start();
 models.start();
 socket.start({ onOpen: composer.resend, onMessage: arrived });
 
-document.body.addEventListener("htmx:wsBeforeMessage", () => (release = scroll.hold()));
+document.body.addEventListener("htmx:wsBeforeMessage", ({ detail }) => {
+  if (changesMore(detail.message)) release = scroll.hold();
+});
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();
 });

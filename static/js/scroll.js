@@ -41,8 +41,9 @@ function scrolled() {
 /** A way to the end: soon where there is new text, otherwise for who has gone far from it. */
 function offer() {
   fresh &&= !following;
-  pill.hidden = following || distance() <= (fresh ? PILL_BEYOND : 2 * scroller.clientHeight);
-  pill.firstElementChild.textContent = fresh ? "New text" : "To the end";
+  const hidden = following || distance() <= (fresh ? PILL_BEYOND : 2 * scroller.clientHeight);
+  if (hidden !== pill.hidden) pill.hidden = hidden;
+  if (!hidden) pill.firstElementChild.textContent = fresh ? "New text" : "To the end";
 }
 
 export function toEnd() {
