@@ -161,7 +161,8 @@ async def test_axe_finds_nothing_in_the_review(screen: Screen, model: RunningUps
         await page.goto(f"/admin/chatapp/{model_name}/")
         found += await in_both_themes(page)
         if await page.locator("#result_list tbody th a").count():
-            await page.locator("#result_list tbody th a").first.click()
+            async with page.expect_navigation():
+                await page.locator("#result_list tbody th a").first.click()
             found += await in_both_themes(page)
     assert found == []
 
