@@ -6,8 +6,8 @@ import re
 
 from chatapp.excerpts import Terms, pattern_of
 
-# A tag or a character reference: what stands between them is text.
-_MARKUP = re.compile(r"(<[^>]*>|&[^;\s]+;)")
+# A tag, whose attributes may hold a ">", or a character reference: what lies between is text.
+_MARKUP = re.compile(r"""(<(?:[^">]|"[^"]*")*>|&[^;\s]+;)""")
 
 
 def mark(html: str, terms: Terms) -> str:

@@ -69,7 +69,7 @@ const ACTIONS = {
     dialog.append(nav);
     dialog.showModal();
   },
-  settings: settings.open,
+  settings: () => settings.open("#settings-title"),
   "close-nav": () => dialog.close(),
   "close-dialog": (button) => button.closest("dialog").close(),
   drawer: drawer.show,

@@ -57,7 +57,7 @@ export const actions = {
   model() {
     const select = find("#model");
     if (!select) return showError("There is only the one model here. Whoever runs this server can add others.");
-    if (!select.checkVisibility()) return settings.open(null, null, "#settings-model");
+    if (!select.checkVisibility()) return settings.open("#settings-model");
     select.focus();
     // Not every browser opens it by script; the focus is enough then.
     if (navigator.userActivation?.isActive) select.showPicker?.();

@@ -5,10 +5,14 @@ import { all, find, main } from "./page.js";
 const dialog = find("#settings");
 
 /** Show them as they are now, in another tab or by a command too; the focus goes to `wanted`. */
-export async function open(_button, _event, wanted = "#settings-title") {
-  await htmx.ajax("GET", main.dataset.urlPage, { target: "#settings-form", select: "#settings-form", swap: "outerHTML" });
-  dialog.showModal();
-  find(wanted, dialog)?.focus();
+export function open(wanted) {
+  const show = () => {
+    dialog.showModal();
+    find(wanted, dialog)?.focus();
+  };
+  const form = { target: "#settings-form", select: "#settings-form", swap: "outerHTML" };
+  // That there is no connection is said by the page.
+  return htmx.ajax("GET", main.dataset.urlPage, form).then(show, () => undefined);
 }
 
 const isChanged = (field) =>

@@ -20,7 +20,7 @@ async function chooseModel(words) {
 }
 
 function instruct(words) {
-  if (code) return words ? command("settings/", { system_prompt: words }) : settings.open(null, null, "#settings-prompt");
+  if (code) return words ? command("settings/", { system_prompt: words }) : settings.open("#settings-prompt");
   const prompt = find("#begin-prompt");
   prompt.closest("details").open = true;
   if (words) prompt.value = words;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from playwright.async_api import Locator, Route, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.browser.screen import Screen
 from tests.browser.test_compression import fill
@@ -17,6 +17,25 @@ LOADED = "({come: new Promise(come => addEventListener('htmx:afterOnLoad', come,
 
 def drawer_of(screen: Screen) -> Locator:
     return screen.page.get_by_role("complementary", name="What the model sees")
+
+
+async def held(page: Page, pattern: str) -> asyncio.Event:
+    """Requests to such addresses go on once the event is set."""
+    goes_on = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await goes_on.wait()
+        await route.continue_()
+
+    await page.route(pattern, late)
+    return goes_on
+
+
+async def comes(page: Page, late: asyncio.Event) -> None:
+    """Let what is held go on, until the page has taken the answer in."""
+    came = await page.evaluate_handle(LOADED)
+    late.set()
+    await came.evaluate("({come}) => come.then(() => null)")
 
 
 async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
@@ -121,21 +140,13 @@ async def test_what_was_closed_stays_closed(screen: Screen, key: str) -> None:
     Breaks when: that text opens the drawer again, or is what tells that the key opened it.
     """
     await screen.ask("Hello.")
-    closed = asyncio.Event()
-
-    async def late(route: Route) -> None:
-        await closed.wait()
-        await route.continue_()
-
     page, drawer = screen.page, drawer_of(screen)
-    await page.route("**/context/", late)
+    late = await held(page, "**/context/")
     await page.keyboard.press("Control+Shift+E")
     await expect(drawer).to_be_visible()
     await page.keyboard.press(key)
     await expect(drawer).to_be_hidden()
-    came = await page.evaluate_handle(LOADED)
-    closed.set()
-    await came.evaluate("({come}) => come.then(() => null)")
+    await comes(page, late)
     await expect(drawer).to_be_hidden()
 
 
@@ -171,21 +182,13 @@ async def test_a_summary_is_edited_in_its_place(screen: Screen) -> None:
 async def test_the_drawer_shows_what_was_asked_for_last(screen: Screen) -> None:
     """Breaks when: answers are shown in the order in which they come."""
     await screen.ask("Hello.")
-    other = asyncio.Event()
-
-    async def late(route: Route) -> None:
-        await other.wait()
-        await route.continue_()
-
     page, drawer = screen.page, drawer_of(screen)
-    await page.route("**/turns/*/", late)
+    late = await held(page, "**/turns/*/")
     await screen.act(1, "What this reply saw")
     await expect(drawer).to_be_visible()
     await page.keyboard.press("Control+Shift+E")
     await expect(drawer).to_contain_text("kept free for the reply")
-    came = await page.evaluate_handle(LOADED)
-    other.set()
-    await came.evaluate("({come}) => come.then(() => null)")
+    await comes(page, late)
     await expect(drawer).to_contain_text("kept free for the reply")
 
 

@@ -14,6 +14,7 @@ from chatapp.rendering.marks import mark
         ("<p>A quetzal.</p>", "quetzal", "<p>A <mark>quetzal</mark>.</p>"),
         ("<p>Costs rose.</p>", "cost", "<p><mark>Costs</mark> rose.</p>"),
         ('<a href="/amp/">x</a>', "amp href", '<a href="/amp/">x</a>'),
+        ('<a title="a > b">b</a>', "b", '<a title="a > b"><mark>b</mark></a>'),
         ("you &amp; me &lt;b&gt;", "amp lt", "you &amp; me &lt;b&gt;"),
         ("<p>Nothing of it.</p>", "", "<p>Nothing of it.</p>"),
         ("<p>鳥を見た</p>", "見た", "<p>鳥を<mark>見た</mark></p>"),
