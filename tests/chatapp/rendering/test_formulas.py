@@ -29,6 +29,7 @@ def test_it_works() -> None:
         *(
             "It costs $5 or $6.",
             "I pay $$ for it, you $$$.",
+            "I pay $$ for it, you $$ too.",
             r"\\(a\\)",
             r"`\(a\)`",
             r"\(\)",
@@ -55,6 +56,12 @@ def test_what_is_no_formula_stays_text(text: str) -> None:
 )
 def test_a_formula_may_stand_within_other_blocks(text: str) -> None:
     assert render(text.replace("{}", "a^2")).count(SQUARE) == 1
+
+
+def test_a_line_that_is_deep_in_goes_on_with_its_quotation() -> None:
+    """Breaks when: ``_block`` takes a line that four spaces make no block of its own."""
+    html = render("> a\n    $$a^2$$")
+    assert html.index("<math") < html.index("</blockquote>")
 
 
 def test_markdown_means_nothing_within_a_formula() -> None:

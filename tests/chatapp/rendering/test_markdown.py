@@ -89,7 +89,7 @@ def test_an_address_of_the_web_is_a_link(address: str, text: str) -> None:
             "javascript://x.example",
             "`https://x.example`",
         ),
-        *("http\\://x.example", "https://", "xhttps://x.example"),
+        *("http\\://x.example", "https://", "https://_x", "xhttps://x.example"),
     ],
 )
 def test_what_only_might_be_an_address_is_text(text: str) -> None:
