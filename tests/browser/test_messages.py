@@ -78,7 +78,7 @@ async def test_formulas_are_set_and_wide_ones_scroll(
     assert above is not None
     assert below is not None
     assert above["y"] + above["height"] <= below["y"]
-    scrolls = "box => box.parentElement.scrollWidth > box.parentElement.clientWidth"
+    scrolls = "({parentElement: box}) => (box.scrollLeft = 40) && box.scrollLeft > 0"
     assert await sum_.evaluate(scrolls)
     assert not await fraction.evaluate(scrolls)
     assert await screen.page.evaluate("document.documentElement.scrollWidth") <= 390
