@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from chatapp import activity, context, wiring
-from chatapp.conversations import access, branching, pins, sending
+from chatapp.conversations import access, branching, pins, replacing, sending
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.errors import MessageTooLarge, NothingToStop
 from chatapp.preparation import compression_settings
@@ -87,7 +87,7 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
     frame = await aowned_frame(user_id, code)
     profile = await profile_of(frame.model)
     runner = wiring.runner()
-    acceptance = sending.aregenerate(
+    acceptance = replacing.aregenerate(
         user_id, code, model=profile.name, holder=runner.holder, seq=seq
     )
     return await runner.begin(acceptance)
@@ -100,7 +100,7 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
     tokens = await count(text)
     await check_size(frame, profile, tokens)
     runner = wiring.runner()
-    acceptance = sending.aedit(
+    acceptance = replacing.aedit(
         user_id,
         code,
         seq,

@@ -13,10 +13,9 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.conversations.access import owned, parse_code
-from chatapp.conversations.reading import live, message_view
+from chatapp.conversations.reading import message_view
 from chatapp.conversations.room import has_room, require_room
-from chatapp.conversations.windows import with_turns
-from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, Summarised, TurnOpen
+from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from chatapp.screen import MessageView
 from compression.database import across
@@ -52,7 +51,7 @@ class Queued:
     event_no: int
 
 
-def _locked(user_id: int, code: str) -> Conversation:
+def locked(user_id: int, code: str) -> Conversation:
     """The person's conversation, its row held until the transaction ends."""
     mine = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), deleted_at=None)
     row = mine.select_for_update().first()
@@ -61,7 +60,7 @@ def _locked(user_id: int, code: str) -> Conversation:
     return row
 
 
-def _open_turn(row: Conversation) -> int | None:
+def open_turn(row: Conversation) -> int | None:
     """The id of the turn that is open."""
     return row.turns.filter(finished_at__isnull=True).values_list("pk", flat=True).first()
 
@@ -113,7 +112,7 @@ def _ask(
     return question
 
 
-def _begin(
+def begin(
     row: Conversation,
     *,
     text: str | None,
@@ -210,7 +209,7 @@ def accept(
     NotFound, TurnOpen when another message waits already, TooManyReplies, and MovedOn when the
     sender had not seen the conversation's last message (``last_seen_seq``).
     """
-    row = _locked(user_id, code)
+    row = locked(user_id, code)
     repeated = _repeated(row, client_msg_id)
     if repeated is not None:
         return repeated
@@ -221,7 +220,7 @@ def accept(
     if row.send_when_done:
         # Also with no turn open: what waits was acknowledged and comes first.
         raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
-    if _open_turn(row) is not None:
+    if open_turn(row) is not None:
         Conversation.objects.filter(pk=row.pk).update(
             draft=text,
             draft_client_msg_id=client_msg_id,
@@ -231,7 +230,7 @@ def accept(
         return Queued(conversation_id=row.pk, event_no=row.event_no + 1)
     if row.draft or row.draft_client_msg_id:
         Conversation.objects.filter(pk=row.pk).update(draft="", draft_client_msg_id=None)
-    return _begin(
+    return begin(
         row, text=text, client_msg_id=client_msg_id, tokens=tokens, model=model, holder=holder
     )
 
@@ -259,13 +258,13 @@ def _accept_queued(
         .filter(pk=conversation_id, deleted_at=None, send_when_done=True)
         .first()
     )
-    if row is None or _open_turn(row) is not None or not has_room(row.owner_id):
+    if row is None or open_turn(row) is not None or not has_room(row.owner_id):
         return None
     text, client_msg_id = row.draft, row.draft_client_msg_id
     Conversation.objects.filter(pk=row.pk).update(
         draft="", draft_client_msg_id=None, send_when_done=False
     )
-    return _begin(
+    return begin(
         row,
         text=text,
         client_msg_id=client_msg_id,
@@ -288,7 +287,7 @@ def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
 
     Raises NotFound, and NothingQueued when it was sent meanwhile: no edit is lost silently.
     """
-    row = _locked(user_id, code)
+    row = locked(user_id, code)
     if not row.send_when_done:
         raise NothingQueued
     changes = {"draft": text} if action == "edit" else {"send_when_done": False}
@@ -301,85 +300,10 @@ def repeated(user_id: int, code: str, client_msg_id: uuid.UUID) -> Accepted | No
     return _repeated(owned(user_id, code), client_msg_id)
 
 
-def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
-    """Mark the live messages from ``from_seq`` on as superseded; expects the row held."""
-    rows = list(with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
-    now = timezone.now()
-    for one in rows:
-        one.superseded_at, one.event_no = now, row.event_no + 1
-    Message.objects.bulk_update(rows, ["superseded_at", "event_no"])
-    return tuple(message_view(one) for one in rows)
-
-
-def _must_be_free(row: Conversation, seq: int) -> None:
-    if _open_turn(row) is not None:
-        raise TurnOpen
-    if seq <= row.compressed_through:
-        raise Summarised(fields={"seq": seq, "boundary": row.compressed_through})
-
-
-@transaction.atomic
-def regenerate(
-    user_id: int, code: str, *, model: str, holder: str, seq: int | None = None
-) -> Accepted:
-    """Answer a user message again (the last one unless ``seq`` names an answer or a question).
-
-    What followed is superseded. Raises NotFound, TurnOpen, TooManyReplies, and Summarised below
-    the boundary.
-    """
-    row = _locked(user_id, code)
-    questions = live(row.pk).filter(role=MessageRole.USER)
-    if seq is not None:
-        questions = questions.filter(seq__lte=seq)
-    question = questions.order_by("-seq").first()
-    if question is None:
-        raise NotFound
-    _must_be_free(row, question.seq)
-    changed = _supersede(row, question.seq + 1)
-    if question.seq <= row.truncated_through:
-        # The question would be left out of its own request; what must go is decided anew.
-        Conversation.objects.filter(pk=row.pk).update(truncated_through=0)
-    return _begin(
-        row,
-        text=None,
-        client_msg_id=None,
-        tokens=0,
-        model=model,
-        holder=holder,
-        question=question,
-        changed=changed,
-    )
-
-
-@transaction.atomic
-def edit(
-    user_id: int, code: str, seq: int, *, text: str, tokens: int, model: str, holder: str
-) -> Accepted:
-    """Send another text in place of a user message; it and what followed are superseded.
-
-    Raises NotFound, TurnOpen, TooManyReplies, and Summarised below the boundary.
-    """
-    row = _locked(user_id, code)
-    message = live(row.pk).filter(role=MessageRole.USER, seq=seq).first()
-    if message is None:
-        raise NotFound
-    _must_be_free(row, seq)
-    changed = _supersede(row, seq)
-    return _begin(
-        row,
-        text=text,
-        client_msg_id=None,
-        tokens=tokens,
-        model=model,
-        holder=holder,
-        changed=changed,
-    )
-
-
 def request_stop(user_id: int, code: str) -> tuple[int, int]:
     """Ask for the open turn's end; (conversation id, turn id). Raises NotFound, NothingToStop."""
     row = owned(user_id, code)
-    turn = _open_turn(row)
+    turn = open_turn(row)
     if turn is None:
         raise NothingToStop
     Turn.objects.filter(pk=turn, finished_at=None, stop_requested_at=None).update(
@@ -392,7 +316,5 @@ aaccept = across(accept)
 aaccept_queued = across(accept_queued)
 astranded = across(stranded, background=True)
 achange_queue = across(change_queue)
-aregenerate = across(regenerate)
 arepeated = across(repeated)
-aedit = across(edit)
 arequest_stop = across(request_stop)

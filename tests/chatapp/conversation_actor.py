@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 
 from chatapp import context, preparation
 from chatapp.catalogue import Profile
-from chatapp.conversations import access, pins, progress, sending
+from chatapp.conversations import access, pins, progress, replacing, sending
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, TurnStatus
@@ -217,14 +217,14 @@ class Actor:
     def take_back(self, what: str, seq: int, text: str) -> None:
         user, code = self.person.pk, self.oracle.code
         if what == "edit_message":
-            accepted = sending.edit(
+            accepted = replacing.edit(
                 user, code, seq, text=text, tokens=40, model="model", holder=HOLDER
             )
             assert accepted.message_seq is not None
             self.oracle.supersede(seq)
             self.oracle.say(accepted.message_seq, "user", text)
         else:
-            accepted = sending.regenerate(user, code, model="model", holder=HOLDER, seq=seq)
+            accepted = replacing.regenerate(user, code, model="model", holder=HOLDER, seq=seq)
             assert accepted.message_seq is not None
             self.oracle.supersede(accepted.message_seq + 1)
         self.oracle.say(accepted.reply_seq, "assistant", "")

@@ -13,7 +13,7 @@ from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 
 from chatapp import context
-from chatapp.conversations import branching, sending
+from chatapp.conversations import branching, replacing, sending
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, Summary
 from chatapp.preparation import Means, prepare_in_background
@@ -181,7 +181,7 @@ async def test_c16_only_the_branch_that_is_read_is_summarised(alice: User, tmp_p
         accepted = await stage.send("Which one?")
         await stage.ended(accepted)
         again = await stage.runner.begin(
-            sending.aregenerate(
+            replacing.aregenerate(
                 alice.pk, stage.code, model="fake-model", holder=stage.runner.holder
             )
         )

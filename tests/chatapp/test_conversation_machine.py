@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from chatapp.catalogue import Profile
-from chatapp.conversations import branching, pins, sending
+from chatapp.conversations import branching, pins, replacing, sending
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, TurnStatus
 from compression import services, store
@@ -155,7 +155,7 @@ class Conversations(Actor, RuleBasedStateMachine):
         self.mood = mood
         seq = self.any_seq(data.draw(BACK))
         try:
-            accepted = sending.regenerate(
+            accepted = replacing.regenerate(
                 self.person.pk, self.oracle.code, model="model", holder=HOLDER, seq=seq
             )
         except UserFacingError:
@@ -170,7 +170,7 @@ class Conversations(Actor, RuleBasedStateMachine):
         seq = self.any_seq(data.draw(BACK))
         text = self.text(words)
         try:
-            accepted = sending.edit(
+            accepted = replacing.edit(
                 self.person.pk,
                 self.oracle.code,
                 seq,

@@ -17,7 +17,7 @@ from chatapp import context, runner
 from chatapp.activity import calls_of
 from chatapp.catalogue import Profile
 from chatapp.context import Basis
-from chatapp.conversations import profiles, sending
+from chatapp.conversations import profiles, replacing
 from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
 from compression import services
@@ -430,7 +430,9 @@ async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path
         stage.upstream.enqueue(saying("the words of the first reply"))
         await stage.say("one")
         again = await stage.runner.begin(
-            sending.aregenerate(stage.owner.pk, stage.code, model=MODEL, holder=stage.runner.holder)
+            replacing.aregenerate(
+                stage.owner.pk, stage.code, model=MODEL, holder=stage.runner.holder
+            )
         )
         await stage.ended(again)
     assert "first reply" not in json.dumps(asked_of(stage)[1])

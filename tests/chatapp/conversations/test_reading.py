@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import progress, reading, sending, windows
+from chatapp.conversations import progress, reading, replacing, windows
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Summary, TurnStatus
@@ -131,11 +131,11 @@ def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) 
     check()
     exchange(alice, code, "two")
     check()
-    again = sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    again = replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
     check()
     end(again, "better")
     check()
-    edited = sending.edit(alice.pk, code, 1, text="uno", tokens=1, model="m", holder=HOLDER)
+    edited = replacing.edit(alice.pk, code, 1, text="uno", tokens=1, model="m", holder=HOLDER)
     check()
     end(edited, "eins")
     check()
@@ -146,7 +146,7 @@ def test_what_the_next_request_is_made_of(alice: User) -> None:
     for text in ("one", "two", "three"):
         exchange(alice, code, text)
     Message.objects.filter(seq=1).update(pinned_at="2026-01-01T00:00Z")
-    sending.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
     Conversation.objects.update(compressed_through=2, compressed_context="They met.")
     basis = reading.basis(row_of(code).pk)
     assert [one.seq for one in basis.tail] == [3, 4, 5, 7]
@@ -200,7 +200,7 @@ def test_i14_superseded_text_is_in_no_request_and_no_summary(alice: User) -> Non
     code = new(alice)
     exchange(alice, code, "old words")
     Message.objects.update(pinned_at="2026-01-01T00:00Z")
-    edited = sending.edit(alice.pk, code, 1, text="new", tokens=1, model="m", holder=HOLDER)
+    edited = replacing.edit(alice.pk, code, 1, text="new", tokens=1, model="m", holder=HOLDER)
     end(edited)
     exchange(alice, code, "two")
     pk = row_of(code).pk

@@ -242,7 +242,7 @@ async def test_a03_a11_only_messages_of_this_conversation_are_changed(
 ) -> None:
     """A03, A11: whatever number is tried, by each command that takes one.
 
-    Breaks when: ``sending.edit`` takes a message without its conversation, its role, or one that
+    Breaks when: ``replacing.edit`` takes a message without its conversation, its role, or one that
     is superseded; or ``pin`` or ``branch`` takes another conversation's.
     """
     other = await new_conversation(client)
