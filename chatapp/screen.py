@@ -51,6 +51,8 @@ class MessageView(View):
     pinned: bool = False
     masked: bool = False
     superseded: bool = False
+    replaces: bool = False
+    #: Superseded messages stand right before it: an earlier text, or what followed that.
     client_msg_id: str | None = None
     model: str = ""
     #: The model that wrote it; empty for the other roles.

@@ -23,6 +23,7 @@ _conversation = [
     path("", pages.conversation, name="conversation"),
     path("messages/", messages.send, name="message-send"),
     path("messages/<int:seq>/", pages.message, name="message"),
+    path("messages/<int:seq>/replaced/", pages.replaced, name="message-replaced"),
     path("messages/<int:seq>/edit/", messages.edit, name="message-edit"),
     path("messages/<int:seq>/pin/", messages.pin("message-pin", on=True), name="message-pin"),
     path(

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from chatapp.conversations.access import owned
 from chatapp.conversations.reading import live, message_view
+from chatapp.conversations.windows import for_screen
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.models import Conversation, MessageRole
 from chatapp.screen import MessageView
@@ -26,7 +27,7 @@ def pin(
     row = owned(user_id, code)
     Conversation.objects.filter(pk=row.pk).update(event_no=F("event_no") + 1)
     row.refresh_from_db(fields=["event_no"])
-    message = live(row.pk).filter(seq=seq).first()
+    message = for_screen(live(row.pk)).filter(seq=seq).first()
     if message is None:
         raise NotFound
     if on and message.role == MessageRole.TOOL:

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce, Now
 
 from chatapp.conversations.reading import message_view, turn_views
 from chatapp.conversations.sending import LEASE
-from chatapp.conversations.windows import with_turns
+from chatapp.conversations.windows import for_screen
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
 from chatapp.screen import MessageView, TurnView
 from compression.database import across
@@ -158,7 +158,7 @@ def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended 
 
 def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
     view = turn_views(Turn.objects.filter(pk=turn_id))[0]
-    message = with_turns(Message.objects.filter(turn_id=turn_id, seq=view.seq or 0)).first()
+    message = for_screen(Message.objects.filter(turn_id=turn_id, seq=view.seq or 0)).first()
     return Ended(
         conversation_id=conversation_id,
         event_no=event_no,

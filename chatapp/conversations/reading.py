@@ -15,7 +15,7 @@ from django.utils.crypto import salted_hmac
 from chatapp.context import Basis, StoredMessage
 from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
-from chatapp.conversations.windows import FIRST_MESSAGES, window, with_turns
+from chatapp.conversations.windows import FIRST_MESSAGES, for_screen, window
 from chatapp.counting import MESSAGE_OVERHEAD
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, MessageRole, Turn, TurnStatus
@@ -39,7 +39,7 @@ ContextBuilder = Callable[[Conversation, int], ContextView]
 
 
 def message_view(row: Message) -> MessageView:
-    """A stored message as it is shown; reads its turn, so fetch that with it."""
+    """A stored message as it is shown; ``windows.for_screen`` fetches what that needs."""
     turn = row.turn if row.role == MessageRole.ASSISTANT else None
     ended = turn is not None and turn.finished_at is not None and not row.tool_calls
     return MessageView(
@@ -58,6 +58,7 @@ def message_view(row: Message) -> MessageView:
         pinned=row.pinned_at is not None,
         masked=row.masked_at is not None,
         superseded=row.superseded_at is not None,
+        replaces=getattr(row, "replaces", False) and row.superseded_at is None,
         client_msg_id=str(row.client_msg_id) if row.client_msg_id else None,
         model=turn.model if turn else "",
         usage=usage_view(turn) if turn and ended else {},
@@ -304,7 +305,7 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
     Raises NotFound for a deleted conversation.
     """
     row = _present(conversation_id)
-    rows = with_turns(row.messages.all()).order_by("-seq")
+    rows = for_screen(row.messages.all()).order_by("-seq")
     count = FIRST_MESSAGES
     if after:
         rows, count = rows.filter(event_no__gt=after), STATE_MESSAGES
@@ -373,8 +374,7 @@ def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
 
 def message(user_id: int, code: str, seq: int) -> MessageView:
     """One message. Raises NotFound."""
-    rows = Message.objects.filter(conversation=owned(user_id, code), seq=seq)
-    row = rows.select_related("turn").first()
+    row = for_screen(Message.objects.filter(conversation=owned(user_id, code), seq=seq)).first()
     if row is None:
         raise NotFound
     return message_view(row)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
+from chatapp.conversations import windows
+from chatapp.conversations.access import owned
 from chatapp.conversations.reading import live, message_view
 from chatapp.conversations.sending import Accepted, begin, locked, open_turn
-from chatapp.conversations.windows import with_turns
 from chatapp.errors import NotFound, Summarised, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole
 from chatapp.screen import MessageView
@@ -16,7 +17,7 @@ from compression.database import across
 
 def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
     """Mark the live messages from ``from_seq`` on as superseded; expects the row held."""
-    rows = list(with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
+    rows = list(windows.with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
     now = timezone.now()
     for one in rows:
         one.superseded_at, one.event_no = now, row.event_no + 1
@@ -41,7 +42,7 @@ def regenerate(
     the boundary.
     """
     row = locked(user_id, code)
-    questions = live(row.pk).filter(role=MessageRole.USER)
+    questions = windows.for_screen(live(row.pk)).filter(role=MessageRole.USER)
     if seq is not None:
         questions = questions.filter(seq__lte=seq)
     question = questions.order_by("-seq").first()
@@ -89,5 +90,20 @@ def edit(
     )
 
 
+def replaced(
+    user_id: int, code: str, seq: int, *, after: int = 0
+) -> tuple[list[MessageView], bool]:
+    """Messages that stood before the live message ``seq``, after ``after``; whether more follow.
+
+    Raises NotFound.
+    """
+    row = owned(user_id, code)
+    if not live(row.pk).filter(seq=seq).exists():
+        raise NotFound
+    found = windows.replaced(row, seq, after=after)
+    return [message_view(one) for one in found.messages], found.has_newer
+
+
 aregenerate = across(regenerate)
 aedit = across(edit)
+areplaced = across(replaced)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.db import transaction
@@ -139,16 +139,8 @@ def begin(
         question.turn, question.event_no = turn, row.event_no
         question.save(update_fields=["turn", "event_no"])
         changed = (*changed, message_view(question))
-    reply = Message.objects.create(
-        conversation=row,
-        seq=row.next_seq - 1,
-        turn=turn,
-        role=MessageRole.ASSISTANT,
-        status=MessageStatus.STREAMING,
-        event_no=row.event_no,
-        created_at=timezone.now(),
-    )
-    stored.append(reply)
+    stored.append(reply := _empty_reply(row, turn))
+    begins, *rest = (message_view(one) for one in stored)
     return Accepted(
         conversation_id=row.pk,
         owner_id=row.owner_id,
@@ -159,8 +151,20 @@ def begin(
         event_no=row.event_no,
         model=model,
         fresh=True,
-        messages=tuple(message_view(one) for one in stored),
+        messages=(replace(begins, replaces=bool(changed)), *rest),
         changed=changed,
+    )
+
+
+def _empty_reply(row: Conversation, turn: Turn) -> Message:
+    return Message.objects.create(
+        conversation=row,
+        seq=row.next_seq - 1,
+        turn=turn,
+        role=MessageRole.ASSISTANT,
+        status=MessageStatus.STREAMING,
+        event_no=row.event_no,
+        created_at=timezone.now(),
     )
 
 

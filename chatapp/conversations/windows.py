@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from chatapp.models import Conversation, Message
 
@@ -28,6 +28,16 @@ def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
     return rows.select_related("turn").defer("turn__manifest", "turn__error")
 
 
+def for_screen(rows: QuerySet[Message]) -> QuerySet[Message]:
+    """Messages with their turns, and whether each stands in the place of superseded ones."""
+    before = Message.objects.filter(
+        conversation=OuterRef("conversation"),
+        seq=OuterRef("seq") - 1,
+        superseded_at__isnull=False,
+    )
+    return with_turns(rows).annotate(replaces=Exists(before))
+
+
 def window(
     row: Conversation,
     *,
@@ -39,7 +49,7 @@ def window(
 
     A message that is not there any more (``around``) is where it would be.
     """
-    rows = with_turns(row.messages.all())
+    rows = for_screen(row.messages.all())
     if around is not None:
         older = list(rows.filter(seq__lt=around).order_by("-seq")[: ABOVE + 1])
         newer = _forward(rows.filter(seq__gte=around), FIRST_MESSAGES)
@@ -59,6 +69,13 @@ def window(
         has_older=len(newest) > count,
         has_newer=before is not None and before < row.next_seq,
     )
+
+
+def replaced(row: Conversation, seq: int, *, after: int = 0) -> Window:
+    """The superseded messages between the live message ``seq`` and the live one before it."""
+    earlier = row.messages.filter(seq__lt=seq)
+    last = earlier.filter(superseded_at__isnull=True).aggregate(last=Max("seq"))["last"] or 0
+    return _forward(with_turns(earlier.filter(seq__gt=max(last, after))), OLDER_MESSAGES)
 
 
 def _forward(rows: QuerySet[Message], count: int) -> Window:

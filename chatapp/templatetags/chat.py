@@ -82,6 +82,12 @@ def reply_cost(usage: dict[str, Any]) -> figures.ReplyCost | None:
 
 
 @register.simple_tag
+def markdown_html(text: str) -> SafeString:
+    """Markdown of anyone as safe HTML."""
+    return mark_safe(markdown.render(text))
+
+
+@register.simple_tag
 def summary_html(text: str, carried: Carried) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
     earlier = reverse("conversation", args=[carried.code]) if carried.code else ""

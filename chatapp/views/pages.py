@@ -14,6 +14,7 @@ from django.shortcuts import render
 from chatapp import seeing, wiring
 from chatapp.conversations import access, people
 from chatapp.conversations.reading import amessage, aturn
+from chatapp.conversations.replacing import areplaced
 from chatapp.conversations.summaries import acarried, aversions
 from chatapp.forms import model_name, number
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
@@ -116,6 +117,20 @@ async def message(request: HttpRequest, code: str, seq: int) -> HttpResponseBase
     """One message as JSON, its text as it was written: what Copy puts on the clipboard."""
     found = await amessage(user_id(request), code, seq)
     return JsonResponse(found.as_json())
+
+
+@signed_in("GET")
+async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
+    """What an edit or another answer put message ``seq`` in the place of; on from ``?after=``."""
+    after = number(request.GET, "after") or 0
+    messages, more = await areplaced(user_id(request), code, seq, after=after)
+    if wants_json(request):
+        found = [one.as_json() for one in messages]
+        return JsonResponse({"messages": found, "has_newer": more})
+    template = "partials/replaced.html" if wants_fragment(request) else "replaced.html"
+    following = messages[-1].seq if more else None
+    values = {"messages": messages, "following": following, "code": code, "seq": seq}
+    return await rendered(request, template, values)
 
 
 @signed_in("GET")

@@ -70,6 +70,14 @@ async def of_replies(screen: Screen, model: RunningUpstream) -> None:
     await page.get_by_role("button", name="More about this message").last.click()
     await picture(screen, "message-menu")
     await page.keyboard.press("Escape")
+    await page.goto("/?new")
+    model.script({"text": MARKDOWN}, {"text": "A better reply."})
+    await screen.ask("Show me a list, a table and some code.")
+    await screen.button("Regenerate").last.click()
+    await expect(screen.articles.last).to_contain_text("A better reply.")
+    await page.get_by_role("link", name="Answered again").click()
+    await expect(page.get_by_role("heading", name="Before message 3")).to_be_visible()
+    await picture(screen, "drawer-replaced")
 
 
 async def of_refusals(screen: Screen, model: RunningUpstream) -> None:

@@ -144,6 +144,42 @@ async def test_a_reply_says_what_it_cost_and_what_it_saw(screen: Screen) -> None
     await expect(drawer).to_contain_text("kept free for the reply")
 
 
+async def test_what_was_replaced_can_be_read(screen: Screen, model: RunningUpstream) -> None:
+    """Breaks when: the mark waits for a reload, is lost with the reply's end or with a pin, or
+    leads away from the conversation."""
+    page, mark = screen.page, screen.feed.get_by_role("link")
+    model.script({"text": "The first *reply*."}, {"text": "The second reply."})
+    await screen.ask("The first question.")
+    await expect(mark).to_have_count(0)
+    await screen.articles.last.hover()
+    await screen.button("Regenerate").last.click()
+    await expect(screen.articles.last).to_contain_text("The second reply.")
+    await expect(screen.button("Stop")).to_be_hidden()
+    for _ in range(2):
+        await expect(mark).to_have_text(["Answered again"])
+        await page.reload()
+    address = page.url
+    await mark.click()
+    drawer = page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer.locator(".body")).to_have_text(["The first reply."])
+    await expect(drawer.locator("em")).to_have_text("reply")
+    assert page.url == address
+    await page.keyboard.press("Escape")
+    await expect(mark).to_be_focused()
+    await screen.articles.first.hover()
+    await screen.button("Edit").first.click()
+    await page.get_by_role("textbox", name="Edit message").fill("The second question.")
+    await page.get_by_role("textbox", name="Edit message").press("Enter")
+    await expect(mark).to_have_text(["Edited"])
+    await expect(screen.button("Stop")).to_be_hidden()
+    await screen.act(0, "Pin")
+    await expect(screen.articles.first.get_by_text("Pinned")).to_be_visible()
+    await mark.click()
+    await expect(drawer.locator(".body")).to_have_text(
+        ["The first question.", "The first reply.", "The second reply."]
+    )
+
+
 async def test_messages_and_their_code_can_be_copied(
     screen: Screen, model: RunningUpstream
 ) -> None:

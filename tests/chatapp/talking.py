@@ -46,6 +46,11 @@ def row_of(code: str) -> Conversation:
     return Conversation.objects.get(code=code)
 
 
+def live_texts(code: str) -> list[str]:
+    messages = Message.objects.filter(conversation__code=code, superseded_at=None)
+    return list(messages.order_by("seq").values_list("text", flat=True))
+
+
 def send(
     owner: User,
     code: str,

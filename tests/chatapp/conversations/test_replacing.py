@@ -3,25 +3,17 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.conversations import replacing
+from chatapp.conversations import pins, reading, replacing, sending
+from chatapp.conversations.windows import OLDER_MESSAGES
 from chatapp.errors import (
     NotFound,
     Summarised,
 )
 from chatapp.models import Conversation, Message, Turn
-from tests.chatapp.talking import (
-    HOLDER,
-    exchange,
-    new,
-    row_of,
-)
+from chatapp.screen import MessageView
+from tests.chatapp.talking import HOLDER, context_view, end, exchange, live_texts, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
-
-
-def live_texts(code: str) -> list[str]:
-    messages = Message.objects.filter(conversation__code=code, superseded_at=None)
-    return list(messages.order_by("seq").values_list("text", flat=True))
 
 
 def test_regenerating_supersedes_the_reply_and_keeps_the_question(alice: User) -> None:
@@ -98,3 +90,100 @@ def test_what_is_no_question_cannot_be_edited(alice: User) -> None:
     for seq in (2, 9):
         with pytest.raises(NotFound):
             replacing.edit(alice.pk, code, seq, text="x", tokens=1, model="m", holder=HOLDER)
+
+
+def regenerate(owner: User, code: str, text: str) -> sending.Accepted:
+    accepted = replacing.regenerate(owner.pk, code, model="model", holder=HOLDER)
+    end(accepted, text)
+    return accepted
+
+
+def edit(owner: User, code: str, seq: int, text: str) -> sending.Accepted:
+    accepted = replacing.edit(
+        owner.pk, code, seq, text=text, tokens=5, model="model", holder=HOLDER
+    )
+    end(accepted, f"on {text}")
+    return accepted
+
+
+def marked(messages: tuple[MessageView, ...] | list[MessageView]) -> list[int]:
+    return [one.seq for one in messages if one.replaces]
+
+
+def texts(owner: User, code: str, seq: int) -> list[str]:
+    messages, more = replacing.replaced(owner.pk, code, seq)
+    assert not more
+    return [one.text for one in messages]
+
+
+def test_what_was_replaced_can_be_read(alice: User) -> None:
+    code = new(alice)
+    exchange(alice, code, "one", "first")
+    assert marked(reading.page(alice.pk, code, context_view).messages) == []
+    regenerate(alice, code, "second")
+    regenerate(alice, code, "third")
+    assert marked(reading.page(alice.pk, code, context_view).messages) == [4]
+    assert texts(alice, code, 4) == ["first", "second"]
+    edit(alice, code, 1, "two")
+    assert marked(reading.page(alice.pk, code, context_view).messages) == [5]
+    assert texts(alice, code, 5) == ["one", "first", "second", "third"]
+    assert texts(alice, code, 6) == []
+    exchange(alice, code, "three", "next")
+    regenerate(alice, code, "another")
+    page = reading.page(alice.pk, code, context_view)
+    assert marked(page.messages) == [5, 9]
+    assert texts(alice, code, 9) == ["next"]
+
+
+def test_another_answer_to_an_earlier_question_takes_the_place_of_what_followed(
+    alice: User,
+) -> None:
+    code = new(alice)
+    for text in ("one", "two"):
+        exchange(alice, code, text, f"on {text}")
+    end(replacing.regenerate(alice.pk, code, model="model", holder=HOLDER, seq=2), "again")
+    assert texts(alice, code, 5) == ["on one", "two", "on two"]
+
+
+def test_whatever_tells_of_a_message_tells_that_it_replaces_others(alice: User) -> None:
+    """Breaks when: one of them fetches its messages without ``for_screen``, so that an event takes
+    the mark away which the page has."""
+    code = new(alice)
+    exchange(alice, code, "one", "first")
+    accepted = edit(alice, code, 1, "two")
+    assert marked(accepted.messages) == [3]
+    again = replacing.regenerate(alice.pk, code, model="model", holder=HOLDER)
+    assert marked(again.messages) == [5]
+    assert marked(again.changed) == [3]
+    ended = end(again, "more")
+    assert ended is not None
+    assert ended.message is not None
+    assert ended.message.replaces
+    assert marked(reading.changes(row_of(code).pk, 1, context_view).messages) == [3, 5]
+    assert pins.pin(alice.pk, code, 3, on=True, most_tokens=100)[2].replaces
+    assert reading.message(alice.pk, code, 3).replaces
+    window = reading.page(alice.pk, code, context_view, after=4)
+    assert marked(window.messages) == [5], "what it replaces is outside the window"
+
+
+def test_many_come_in_parts(alice: User) -> None:
+    code = new(alice)
+    for number in range(30):
+        exchange(alice, code, f"{number}", "an answer")
+    edit(alice, code, 1, "from the start")
+    first, more = replacing.replaced(alice.pk, code, 61)
+    assert [one.seq for one in first] == list(range(1, OLDER_MESSAGES + 1))
+    assert more
+    rest, more = replacing.replaced(alice.pk, code, 61, after=OLDER_MESSAGES)
+    assert [one.seq for one in rest] == list(range(OLDER_MESSAGES + 1, 61))
+    assert not more
+
+
+def test_what_is_not_there_replaces_nothing(alice: User, bob: User) -> None:
+    """Breaks when: ``replaced`` takes anybody's conversation, or a superseded message."""
+    code = new(alice)
+    exchange(alice, code, "one", "first")
+    edit(alice, code, 1, "two")
+    for person, seq in ((bob, 3), (alice, 1), (alice, 9), (alice, 0)):
+        with pytest.raises(NotFound):
+            replacing.replaced(person.pk, code, seq)

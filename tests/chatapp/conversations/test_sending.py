@@ -23,17 +23,13 @@ from tests.chatapp.talking import (
     begin,
     end,
     exchange,
+    live_texts,
     new,
     row_of,
     send,
 )
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
-
-
-def live_texts(code: str) -> list[str]:
-    messages = Message.objects.filter(conversation__code=code, superseded_at=None)
-    return list(messages.order_by("seq").values_list("text", flat=True))
 
 
 def test_it_works(alice: User) -> None:

@@ -237,6 +237,54 @@ async def test_regenerate_edit_and_continue(client: AsyncClient, code: str) -> N
     assert live == [4, 5, 6, 7]
 
 
+async def test_what_was_replaced_stays_readable(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """Breaks when: the page of it leaves out a text, or takes one for HTML."""
+    upstream.enqueue(Script(steps=(Text("An *old* <b>reply</b>."), Finish("stop"))))
+    await send(client, code, "An <i>old</i> question")
+    await settle()
+    await client.post(f"/c/{code}/messages/1/edit/", {"text": "Hi"}, headers=JSON)
+    await settle()
+    feed = (await client.get(f"/c/{code}/")).content.decode()
+    assert 'href="messages/3/replaced/"' in feed
+    assert "messages/4/replaced/" not in feed
+    found = (await client.get(f"/c/{code}/messages/3/replaced/", headers=JSON)).json()
+    assert [one["text"] for one in found["messages"]] == [
+        "An <i>old</i> question",
+        "An *old* <b>reply</b>.",
+    ]
+    assert found["has_newer"] is False
+    for headers in ({}, HTMX):
+        answer = await client.get(f"/c/{code}/messages/3/replaced/", headers=headers)
+        html = answer.content.decode()
+        assert "An &lt;i&gt;old&lt;/i&gt; question" in html
+        assert "An <em>old</em> &lt;b&gt;reply&lt;/b&gt;." in html
+        assert ("<html" in html) == (headers == {})
+    for seq in ("1", "9", str(2**63)):
+        answer = await client.get(f"/c/{code}/messages/{seq}/replaced/", headers=JSON)
+        assert answer.status_code == 404, seq
+    answer = await client.get(f"/c/{code}/messages/3/replaced/?after=x", headers=JSON)
+    assert error_of(answer)["code"] == "invalid_input"
+
+
+async def test_much_that_was_replaced_is_read_in_parts(client: AsyncClient, code: str) -> None:
+    for number in range(26):
+        await send(client, code, f"Question {number}.")
+        await settle()
+    await client.post(f"/c/{code}/messages/1/edit/", {"text": "Hi"}, headers=JSON)
+    await settle()
+    path = f"/c/{code}/messages/53/replaced/"
+    first = (await client.get(path, headers=HTMX)).content.decode()
+    assert "Question 24." in first
+    assert "Question 25." not in first
+    assert f'href="{path}?after=50"' in first
+    rest = (await client.get(f"{path}?after=50")).content.decode()
+    assert "Question 25." in rest
+    assert "Question 24." not in rest
+    assert "?after=" not in rest
+
+
 async def test_a03_a11_only_messages_of_this_conversation_are_changed(
     client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:

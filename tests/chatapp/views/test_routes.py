@@ -30,6 +30,7 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/": ("GET", {}),
     "c/<str:code>/messages/": ("POST", {"text": "Hi", "client_msg_id": str(uuid4())}),
     "c/<str:code>/messages/<int:seq>/": ("GET", {}),
+    "c/<str:code>/messages/<int:seq>/replaced/": ("GET", {}),
     "c/<str:code>/messages/<int:seq>/pin/": ("POST", {}),
     "c/<str:code>/messages/<int:seq>/unpin/": ("POST", {}),
     "c/<str:code>/branch/": ("POST", {"seq": 1}),
