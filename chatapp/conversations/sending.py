@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
@@ -15,6 +15,7 @@ from django.utils import timezone
 from chatapp.conversations.access import owned, parse_code
 from chatapp.conversations.reading import message_view
 from chatapp.conversations.room import has_room, require_room
+from chatapp.conversations.windows import for_screen
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from chatapp.screen import MessageView
@@ -140,7 +141,9 @@ def begin(
         question.save(update_fields=["turn", "event_no"])
         changed = (*changed, message_view(question))
     stored.append(reply := _empty_reply(row, turn))
-    begins, *rest = (message_view(one) for one in stored)
+    if changed:
+        # They may stand in the place of others, which only the database knows.
+        stored = list(for_screen(row.messages.filter(seq__gte=first)).order_by("seq"))
     return Accepted(
         conversation_id=row.pk,
         owner_id=row.owner_id,
@@ -151,7 +154,7 @@ def begin(
         event_no=row.event_no,
         model=model,
         fresh=True,
-        messages=(replace(begins, replaces=bool(changed)), *rest),
+        messages=tuple(message_view(one) for one in stored),
         changed=changed,
     )
 

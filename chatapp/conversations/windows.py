@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from chatapp.models import Conversation, Message
 
@@ -12,6 +13,8 @@ FIRST_MESSAGES = 30
 OLDER_MESSAGES = 50
 # Of a page that is opened at a message, so many stand above it.
 ABOVE = 10
+# A reply that failed before its first word is replaced by a retry, and nothing is lost with it.
+_SAID = ~Q(text="", tool_calls=[])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +33,16 @@ def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
 
 def for_screen(rows: QuerySet[Message]) -> QuerySet[Message]:
     """Messages with their turns, and whether each stands in the place of superseded ones."""
-    before = Message.objects.filter(
+    outer = OuterRef(OuterRef("conversation")), OuterRef(OuterRef("seq"))
+    live = Message.objects.filter(conversation=outer[0], seq__lt=outer[1], superseded_at=None)
+    last_live = Subquery(live.order_by("-seq").values("seq")[:1])
+    between = Message.objects.filter(
+        _SAID,
         conversation=OuterRef("conversation"),
-        seq=OuterRef("seq") - 1,
-        superseded_at__isnull=False,
+        seq__gt=Coalesce(last_live, 0),
+        seq__lt=OuterRef("seq"),
     )
-    return with_turns(rows).annotate(replaces=Exists(before))
+    return with_turns(rows).annotate(replaces=Exists(between))
 
 
 def window(
@@ -74,8 +81,9 @@ def window(
 def replaced(row: Conversation, seq: int, *, after: int = 0) -> Window:
     """The superseded messages between the live message ``seq`` and the live one before it."""
     earlier = row.messages.filter(seq__lt=seq)
-    last = earlier.filter(superseded_at__isnull=True).aggregate(last=Max("seq"))["last"] or 0
-    return _forward(with_turns(earlier.filter(seq__gt=max(last, after))), OLDER_MESSAGES)
+    last = earlier.filter(superseded_at=None).aggregate(last=Max("seq"))["last"] or 0
+    between = earlier.filter(_SAID, seq__gt=max(last, after))
+    return _forward(with_turns(between), OLDER_MESSAGES)
 
 
 def _forward(rows: QuerySet[Message], count: int) -> Window:

@@ -164,6 +164,7 @@ async def of_compression(screen: Screen, model: RunningUpstream) -> None:
     await picture(screen, "drawer-context")
     await page.keyboard.press("Escape")
     await screen.button("Conversation settings").click()
+    await expect(page.get_by_role("heading", name="Conversation settings")).to_be_visible()
     await picture(screen, "settings")
     await page.keyboard.press("Escape")
     await page.keyboard.press("Control+/")

@@ -166,6 +166,19 @@ def test_whatever_tells_of_a_message_tells_that_it_replaces_others(alice: User) 
     assert marked(window.messages) == [5], "what it replaces is outside the window"
 
 
+def test_a_reply_that_said_nothing_is_not_missed(alice: User) -> None:
+    """Breaks when: a retry of what failed before its first word is marked, or hides what was said
+    before that."""
+    code = new(alice)
+    exchange(alice, code, "one", "")
+    assert marked(regenerate(alice, code, "").messages) == []
+    assert marked(regenerate(alice, code, "first").messages) == []
+    for text in ("", "", "second"):
+        accepted = regenerate(alice, code, text)
+        assert marked(accepted.messages) == [accepted.reply_seq]
+    assert texts(alice, code, accepted.reply_seq) == ["first"]
+
+
 def test_many_come_in_parts(alice: User) -> None:
     code = new(alice)
     for number in range(30):
