@@ -11,7 +11,7 @@ import * as models from "./models.js";
 import * as scroll from "./scroll.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
-import { box, find, tell } from "./page.js";
+import { all, box, find, tell } from "./page.js";
 
 let release = null; // Called when the feed has taken in what came.
 
@@ -68,3 +68,9 @@ document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();
 });
 document.body.addEventListener("htmx:sendError", () => socket.say("No connection. That was not done; try again in a moment."));
+
+// What is written in the place of a text has no draft.
+addEventListener("beforeunload", (event) => {
+  const texts = all(".edit textarea, .editing textarea");
+  if (texts.some((text) => text.value !== text.defaultValue)) event.preventDefault();
+});

@@ -1,6 +1,6 @@
 // The drawer "What the model sees": shown, hidden, and kept true.
 
-import { all, find } from "./page.js";
+import { all, find, showError } from "./page.js";
 
 const drawer = find("#drawer");
 const button = find("#drawer-button");
@@ -75,6 +75,13 @@ function swapped(wanted, before) {
   }
 }
 
+/** Words that were written and not saved come before anything else, however they were left. */
+function goOnWriting(wanted) {
+  find(".edit", drawer).open = true;
+  find("textarea", drawer).focus();
+  if (!wanted.endsWith("edit=1")) showError("Your changes to the summary are not saved. Save or cancel them first.");
+}
+
 /** Nobody writes any more: the text itself is shown again, as it is now. */
 function read() {
   find(".edit", drawer).open = false;
@@ -109,9 +116,10 @@ export function start() {
   const asked = (event) => event.detail.requestConfig.elt !== document.body;
   body.addEventListener("htmx:beforeSwap", (event) => {
     if (event.target !== body) return; // A card for an error, which a form in it has met.
-    // Since it was asked for it may have been closed, or words may have been written.
-    const late = event.detail.requestConfig !== coming;
-    if (drawer.hidden || late || (!asked(event) && written())) event.detail.shouldSwap = false;
+    // Since it was asked for it may have been closed, or something else asked for.
+    const wanted = !drawer.hidden && event.detail.requestConfig === coming;
+    if (!wanted || written()) event.detail.shouldSwap = false;
+    if (wanted && asked(event) && written()) goOnWriting(event.detail.requestConfig.path);
     before = state();
   });
   body.addEventListener("htmx:afterSwap", (event) => swapped(asked(event), before));

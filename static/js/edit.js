@@ -33,7 +33,7 @@ function warning(article, text) {
 export function edit(article) {
   if (find("form.editing", article)) return;
   const body = find(".body", article);
-  const text = make("textarea", { name: "text", rows: 1, value: body.textContent, "aria-label": "Edit message" });
+  const text = make("textarea", { name: "text", rows: 1, defaultValue: body.textContent, "aria-label": "Edit message" });
   const opener = document.activeElement;
   const close = (next) => {
     form.remove();

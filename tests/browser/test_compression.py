@@ -145,10 +145,11 @@ async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:
 async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     screen: Screen, signed_in: BrowserContext
 ) -> None:
-    """I13: an edit that is stale overwrites nothing, and its text is not lost.
+    """I13: an edit that is stale overwrites nothing, and its text is not lost; whoever has seen
+    both texts may save again.
 
-    Breaks when: ``partials/summary.html`` leaves out the version, or ``refreshDrawer`` replaces a
-    text that is being written.
+    Breaks when: ``partials/summary.html`` leaves out the version, ``drawer.refresh`` replaces a
+    text that is being written, or the refusal brings no newer version to save upon.
     """
     await fill(screen, 3)
     await screen.button("Compact").click()
@@ -168,9 +169,11 @@ async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     alert = other.page.get_by_role("alert")
     await expect(alert).to_contain_text("in Scots")
     await expect(alert).to_contain_text("in Welsh")
-    await expect(other.page.get_by_role("textbox", name="Summary")).to_have_value(
-        re.compile("in Welsh")
-    )
+    text = other.page.get_by_role("textbox", name="Summary")
+    await expect(text).to_have_value(re.compile("in Welsh"))
+    await other.button("Save summary").click()
+    await expect(other.page.locator("#drawer-body .prose")).to_contain_text("in Welsh")
+    await expect(screen.page.locator("#drawer-body .prose")).to_contain_text("in Welsh")
 
 
 async def test_a_draft_outlives_a_compression(screen: Screen, model: RunningUpstream) -> None:

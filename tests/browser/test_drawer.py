@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Dialog, Locator, Page, Route, expect
 
 from tests.browser.screen import Screen
 from tests.browser.test_compression import fill
@@ -29,6 +30,20 @@ async def held(page: Page, pattern: str) -> asyncio.Event:
 
     await page.route(pattern, late)
     return goes_on
+
+
+async def leaves(page: Page) -> str | None:
+    """What the browser asks whoever loads the page again; None: nothing."""
+    asked: list[str] = []
+
+    async def answer(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        await dialog.accept()
+
+    page.on("dialog", answer)
+    await page.reload()
+    page.remove_listener("dialog", answer)
+    return asked[0] if asked else None
 
 
 async def comes(page: Page, late: asyncio.Event) -> None:
@@ -177,6 +192,44 @@ async def test_a_summary_is_edited_in_its_place(screen: Screen) -> None:
         await expect(prose).to_be_visible()
         await page.locator(".edit > summary").click()
         await expect(text).to_have_value(before)
+
+
+async def test_a_summary_that_is_written_is_not_lost(screen: Screen) -> None:
+    """Breaks when: another view takes the place of the words, or the page goes without asking."""
+    page, text = screen.page, screen.page.get_by_role("textbox", name="Summary")
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    await screen.button("Edit summary").click()
+    await text.fill("## Context\n- Words that nobody has saved.")
+    await page.keyboard.press("Escape")
+    await expect(text).to_be_hidden()
+    await screen.button("Edit summary").click()
+    await expect(text).to_be_focused()
+    await expect(text).to_have_value(re.compile("nobody has saved"))
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+Shift+E")
+    await expect(text).to_have_value(re.compile("nobody has saved"))
+    await expect(page.get_by_role("alert")).to_contain_text("Save or cancel them first")
+    await screen.button("Cancel").click()
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Control+Shift+E")
+    await expect(drawer_of(screen)).to_contain_text("kept free for the reply")
+    assert await leaves(page) is None
+    await screen.button("Edit summary").click()
+    await text.press_sequentially("Other words.")
+    assert await leaves(page) == "beforeunload"
+
+
+async def test_a_message_that_is_edited_is_not_lost_with_the_page(screen: Screen) -> None:
+    await screen.ask("Hello.")
+    await screen.box.press("ArrowUp")
+    text = screen.page.get_by_role("textbox", name="Edit message")
+    await expect(text).to_be_focused()
+    assert await leaves(screen.page) is None
+    await screen.box.press("ArrowUp")
+    await text.press_sequentially("Hello there.")
+    assert await leaves(screen.page) == "beforeunload"
 
 
 async def test_the_drawer_shows_what_was_asked_for_last(screen: Screen) -> None:
