@@ -11,6 +11,13 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
         gc.disable()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        # A sentence for whoever wrote the settings; where it was raised helps nobody.
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(f"Error: {error}")

@@ -10,6 +10,7 @@ E006      REDIS_URL is not a Redis address
 W001      several processes' channel layer (REDIS_URL) with a SQLite file
 W002      DEBUG is on while an origin is not this computer
 W003      OPENAI_BASE_URL is set and OPENAI_API_KEY is not, on another computer
+W004      COMPRESSION_THRESHOLD is outside of what is possible; the nearest is used
 ========  ==================================================================================
 """
 
@@ -25,6 +26,9 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 from django.http.request import validate_host
+
+from chatapp import environment
+from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 
 SECRET_KEY_LENGTH = 50
 SECRET_KEY_CHARACTERS = 5
@@ -176,4 +180,21 @@ def debug(app_configs: Apps, **_: Any) -> Found:
         return []
     return [
         checks.Warning("DEBUG is on and others can reach this chat.", id="chatapp.W002"),
+    ]
+
+
+@checks.register()
+def threshold(app_configs: Apps, **_: Any) -> Found:
+    """W004: compressing sooner or later than asked for is not done silently."""
+    given = environment.share("COMPRESSION_THRESHOLD", LOWEST_THRESHOLD, low=0.0, high=1.0)
+    used = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, given))
+    if given == used:
+        return []
+    return [
+        checks.Warning(
+            f"COMPRESSION_THRESHOLD is {given:g}, which is too {'low' if given < used else 'high'}"
+            f": {used:g} is used.",
+            hint=f"It is a share from {LOWEST_THRESHOLD:g} to {HIGHEST_THRESHOLD:g}.",
+            id="chatapp.W004",
+        )
     ]

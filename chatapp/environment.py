@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from math import nan
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -49,15 +50,23 @@ def integer(name: str, default: int, *, least: int = 0) -> int:
     return number
 
 
-def share(name: str, default: float, *, low: float, high: float) -> float:
-    """A number, clamped to ``low``..``high``. Raises ImproperlyConfigured when it is none."""
+def share(name: str, default: float, *, low: float, high: float, nearest: bool = False) -> float:
+    """A number from ``low`` to ``high``. Raises ImproperlyConfigured for anything else.
+
+    ``nearest``: any other share, from 0 to 1, is taken as the nearer end of that range.
+    """
     value = text(name)
+    if not value:
+        return default
     try:
-        number = float(value) if value else default
+        number = float(value)
     except ValueError:
-        raise ImproperlyConfigured(f"{name} must be a number, not {value!r}.") from None
-    if number != number:
-        raise ImproperlyConfigured(f"{name} must be a number, not {value!r}.")
+        number = nan
+    least, most = (0.0, 1.0) if nearest else (low, high)
+    if not least <= number <= most:
+        raise ImproperlyConfigured(
+            f"{name} must be a number from {low:g} to {high:g}, not {value!r}."
+        )
     return min(high, max(low, number))
 
 

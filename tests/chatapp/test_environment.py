@@ -48,9 +48,8 @@ def test_numbers(given: pytest.MonkeyPatch) -> None:
     assert environment.integer(NAME, 7) == 7
     given.setenv(NAME, "12")
     assert environment.integer(NAME, 7, least=12) == 12
-    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.9
-    given.setenv(NAME, "-3")
-    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.1
+    given.setenv(NAME, "0.7")
+    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.7
 
 
 @pytest.mark.parametrize("value", ["maybe", "1.5", "nan", "12 cats", "١٢x"])
@@ -62,14 +61,28 @@ def test_what_is_no_value_is_refused_by_name(given: pytest.MonkeyPatch, value: s
         environment.integer(NAME, 1)
 
 
-@pytest.mark.parametrize("value", ["", "nan", "one half"])
-def test_a_share_is_a_number(given: pytest.MonkeyPatch, value: str) -> None:
+def test_no_share_is_the_default(given: pytest.MonkeyPatch) -> None:
+    given.setenv(NAME, "")
+    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.5
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "one half", "80", "2", "-0.1", "0.95", "0.05"])
+def test_a_share_out_of_its_range_is_refused(given: pytest.MonkeyPatch, value: str) -> None:
+    """Breaks when: a share is clamped silently."""
     given.setenv(NAME, value)
-    if not value:
-        assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.5
-        return
-    with pytest.raises(ImproperlyConfigured, match=NAME):
+    with pytest.raises(ImproperlyConfigured) as caught:
         environment.share(NAME, 0.5, low=0.1, high=0.9)
+    assert str(caught.value) == f"{NAME} must be a number from 0.1 to 0.9, not {value!r}."
+
+
+def test_a_share_may_be_taken_as_the_nearest(given: pytest.MonkeyPatch) -> None:
+    for value, expected in (("0", 0.1), ("0.05", 0.1), ("0.3", 0.3), ("0.95", 0.9), ("1", 0.9)):
+        given.setenv(NAME, value)
+        assert environment.share(NAME, 0.5, low=0.1, high=0.9, nearest=True) == expected
+    for value in ("80", "1.1", "-0.1", "nan", "half"):
+        given.setenv(NAME, value)
+        with pytest.raises(ImproperlyConfigured, match=f"from 0.1 to 0.9, not '{value}'"):
+            environment.share(NAME, 0.5, low=0.1, high=0.9, nearest=True)
 
 
 def test_a_number_below_the_least_is_refused(given: pytest.MonkeyPatch) -> None:
