@@ -89,8 +89,20 @@ export function question() {
   toEnd();
 }
 
+/** The browser's own way there takes its time, and ends where the end was when it set out. */
+function endKey(event) {
+  const { key, target, shiftKey, altKey } = event;
+  if (key !== "End" || shiftKey || altKey) return;
+  if (target !== document.body && !scroller.contains(target)) return;
+  const inside = target.closest("input, textarea, select, pre");
+  if (inside && (inside.localName !== "pre" || inside.scrollHeight > inside.clientHeight)) return;
+  event.preventDefault();
+  toEnd();
+}
+
 export function start() {
   scroller.addEventListener("scroll", scrolled, { passive: true });
+  document.addEventListener("keydown", endKey);
   new ResizeObserver(() => {
     scroller.style.setProperty("--view", `${scroller.clientHeight}px`);
     hasMore(); // Lines that are broken anew are no text either.

@@ -13,6 +13,7 @@ import pytest
 from playwright.async_api import BrowserContext, Locator, Page, expect
 
 from tests.browser.screen import Screen, imported
+from tests.browser.scripts import pausing
 from tests.servers import RunningServer
 from tests.upstreams import RunningUpstream
 
@@ -198,6 +199,65 @@ async def test_there_is_a_way_back_to_the_end(screen: Screen, model: RunningUpst
     await way.click()
     await expect(way).to_be_hidden()
     assert await scroller_of(screen).evaluate(AWAY) < 2
+
+
+@pytest.mark.parametrize("key", ["End", "Control+End"])
+async def test_the_end_key_reaches_the_end_of_a_reply_that_grows(
+    screen: Screen, model: RunningUpstream, key: str
+) -> None:
+    """And the view follows from there, until the reader goes up again.
+
+    Breaks when: the key is left to the browser, which glides to where the end was.
+    """
+    model.script(pausing(LONG, *["One more paragraph.\n\n" * 3] * 60, seconds=0.05))
+    await screen.send("A story.")
+    reply, scroller = screen.articles.last, scroller_of(screen)
+    await expect(reply).to_contain_text("One more paragraph.")
+    await reply.get_by_text("Paragraph number 59 ").click()
+    await screen.page.mouse.wheel(0, -3000)
+    await expect(reply.get_by_text("Paragraph number 59 ")).not_to_be_in_viewport()
+    await screen.page.keyboard.press(key)
+    more = reply.get_by_text("One more paragraph.")
+    seen = await more.count()
+    await expect(more.nth(seen + 50)).to_be_attached()
+    # As far as one piece goes, not fifty.
+    assert await scroller.evaluate(AWAY) < 600
+    await screen.page.mouse.wheel(0, -4)
+    await screen.page.evaluate(TWO_FRAMES)
+    top = await scroller.evaluate("scroller => scroller.scrollTop")
+    await expect(screen.button("Stop")).to_be_hidden()
+    assert await scroller.evaluate("scroller => scroller.scrollTop") == top
+
+
+async def test_the_end_key_belongs_to_what_is_written_or_scrolled_in_itself(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    """Breaks when: the key leads to the end of the feed wherever it is pressed."""
+    model.script({"text": LONG})
+    await screen.ask("A long one.")
+    await screen.box.fill("one\ntwo")
+    await scroller_of(screen).hover()
+    await screen.page.mouse.wheel(0, -2000)
+    await expect(screen.button("To the end")).to_be_visible()
+    await screen.box.evaluate("box => box.setSelectionRange(0, 0)")
+    await screen.box.press("End")
+    assert await screen.box.evaluate("box => box.selectionStart") == 3
+    inner = await scroller_of(screen).evaluate_handle("""scroller => {
+        const inner = document.createElement("pre");
+        inner.tabIndex = 0;
+        inner.style.cssText = "height: 5rem; overflow: auto";
+        inner.textContent = "line\\n".repeat(50);
+        scroller.querySelector("article .body").append(inner);
+        inner.focus({ preventScroll: true });
+        return inner;
+    }""")
+    ended = "inner => new Promise(done => inner.addEventListener('scrollend', done, {once: true}))"
+    reached = screen.page.evaluate_handle(f"inner => ({{ end: ({ended})(inner) }})", inner)
+    waiting = await reached
+    await screen.page.keyboard.press("End")
+    await screen.page.evaluate("async waiting => { await waiting.end; }", waiting)
+    assert await inner.evaluate(AWAY) < 2
+    await expect(screen.button("To the end")).to_be_visible()
 
 
 async def test_whoever_starts_afresh_sees_the_line_that_says_so(
