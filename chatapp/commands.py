@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from chatapp import activity, context, wiring
-from chatapp.conversations import access, branching, pins, replacing, sending
+from chatapp.conversations import access, beginning, branching, pins, replacing, sending
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.errors import MessageTooLarge, NothingToStop
 from chatapp.preparation import compression_settings
-from chatapp.sizing import check_size, count, most_pinned, profile_of, sizes_of
+from chatapp.sizing import (
+    check_size,
+    count,
+    most_pinned,
+    profile_of,
+    require_fit,
+    sizes_of,
+)
 from compression import services
-from compression.exceptions import CompressionRunning, UserFacingError
+from compression.exceptions import CompressionRunning
 from compression.types import Trigger
 
 # Not every server takes an unfinished reply as a beginning; every model takes this.
@@ -61,22 +69,43 @@ async def send(
     return result
 
 
+async def _first(text: str, client_msg_id: uuid.UUID, model: str) -> beginning.First:
+    profile, tokens = await profile_of(model), await count(text)
+    return beginning.First(
+        text=text,
+        client_msg_id=client_msg_id,
+        tokens=tokens,
+        model=profile.name,
+        holder=wiring.runner().holder,
+        require_fit=partial(require_fit, profile, tokens),
+    )
+
+
 async def begin(user_id: int, text: str, client_msg_id: uuid.UUID, settings: dict[str, str]) -> str:
     """A new conversation that begins with a message; its code.
 
     A repeated ``client_msg_id`` leads to the first one. Raises as :func:`send`, and then there is
     no conversation.
     """
-    begun = await access.abegun_with(user_id, client_msg_id)
-    if begun is not None:
-        return begun
-    code = await access.acreate(user_id, **settings)
-    try:
-        await send(user_id, code, text, client_msg_id)
-    except UserFacingError:
-        await access.adiscard_empty(user_id, code)
-        raise
-    return code
+    first = await _first(text, client_msg_id, settings["model"])
+    accepted = await wiring.runner().begin(beginning.abegin(user_id, first, settings))
+    return accepted.code
+
+
+async def begin_branch(
+    user_id: int,
+    code: str,
+    seq: int,
+    text: str,
+    client_msg_id: uuid.UUID,
+    *,
+    clears_draft: bool = False,
+) -> str:
+    """A branch after message ``seq`` that goes on with a message; its code. As :func:`begin`."""
+    frame = await aowned_frame(user_id, code)
+    first = await _first(text, client_msg_id, frame.model)
+    branched = beginning.abegin_branch(user_id, code, seq, first, clears_draft=clears_draft)
+    return (await wiring.runner().begin(branched)).code
 
 
 async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accepted:

@@ -110,11 +110,21 @@ class MessageTooLarge(ChatError):
             "message": message,
             "over": over,
         }
+        room = budget - fixed - constraints
+        words = (
+            f"This message has about {message:,} tokens and the model has room for {room:,}. "
+            f"Shorten it by about {max(0, over):,} tokens"
+        )
+        if room <= 0:
+            # However short the message: it is not what is too large.
+            rules = " and the rules that hold" if constraints else ""
+            words = (
+                f"The instructions for the model{rules} have about {fixed + constraints:,} tokens, "
+                f"this message {message:,}, and the model has room for {budget:,} in all. Shorten "
+                f"the instructions by about {over:,} tokens"
+            )
         return cls(
-            f"This message has about {message:,} tokens and the model has room for "
-            f"{max(0, budget - fixed - constraints):,}. Shorten it by about {max(0, over):,} "
-            "tokens, or choose a model with a larger window. Nothing was sent.",
-            fields=figures,
+            f"{words}, or choose a model with a larger window. Nothing was sent.", fields=figures
         )
 
 

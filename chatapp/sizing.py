@@ -11,6 +11,7 @@ from chatapp.counting import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
 from compression import store
+from compression.database import across
 from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
 
@@ -58,18 +59,24 @@ async def count(text: str) -> int:
     return await asyncio.to_thread(message_tokens, counter, text)
 
 
-async def check_size(frame: context.Basis, profile: Profile, tokens: int) -> None:
+def _fits_whole(sized: Sizes, tokens: int) -> bool:
+    """Whether there is room beside the summary as it is."""
+    return sized.share(sized.fixed + sized.summary + tokens) <= 1.0
+
+
+def require_fit(profile: Profile, tokens: int, frame: context.Basis) -> None:
     """Fixed parts, live constraints and the message must fit into the budget together.
 
-    ``tokens`` are the message's, of the ruler. Raises MessageTooLarge with the figures.
+    ``tokens`` are the message's, of the ruler. Reads the summary's lines where it is a near
+    thing. Raises MessageTooLarge with the figures.
     """
     sized = sizes_of(frame, profile)
-    if sized.share(sized.fixed + sized.summary + tokens) <= 1.0:
+    if _fits_whole(sized, tokens):
         return
     constraints = 0
     if frame.version:
         counter = wiring.machinery().counter
-        base = await store.aread_base(frame.conversation_id)
+        base = store.read_base(frame.conversation_id)
         constraints = sum(
             counter.count(entry.text) + MESSAGE_OVERHEAD
             for entry in base.ledger.entries
@@ -84,3 +91,12 @@ async def check_size(frame: context.Basis, profile: Profile, tokens: int) -> Non
             constraints=ceil(constraints * factor),
             message=ceil(tokens * factor),
         )
+
+
+_arequire_fit = across(require_fit)
+
+
+async def check_size(frame: context.Basis, profile: Profile, tokens: int) -> None:
+    """:func:`require_fit` where no transaction is open: most messages need no thread for it."""
+    if not _fits_whole(sizes_of(frame, profile), tokens):
+        await _arequire_fit(profile, tokens, frame)

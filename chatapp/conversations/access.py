@@ -94,9 +94,19 @@ def begun_with(user_id: int, client_msg_id: uuid.UUID) -> str | None:
     return str(code) if code else None
 
 
-def discard_empty(user_id: int, code: str) -> None:
-    """Remove a conversation in which nothing was ever said: its first message was refused."""
-    Conversation.objects.filter(pk=owned(user_id, code).pk, messages__isnull=True).delete()
+def branched_with(row: Conversation, client_msg_id: uuid.UUID) -> str | None:
+    """The code of the branch of ``row`` that a message with this id was sent in, if there is one.
+
+    Copied messages have no such id: in a branch it is that of a message that was sent there.
+    """
+    code = (
+        Conversation.objects.filter(
+            owner_id=row.owner_id, branched_from=row, messages__client_msg_id=client_msg_id
+        )
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
 
 
 def newest(user_id: int) -> str | None:
@@ -234,8 +244,6 @@ def save_draft(user_id: int, code: str, text: str) -> None:
 aowned = across(owned)
 amay_follow = across(may_follow)
 acreate = across(create)
-abegun_with = across(begun_with)
-adiscard_empty = across(discard_empty)
 anewest = across(newest)
 alinks = across(links)
 achange = across(change)

@@ -36,6 +36,8 @@ class Accepted:
     reply_id: int
     event_no: int
     model: str
+    code: str = ""
+    #: Of the conversation that was made for it, if one was.
     fresh: bool
     #: False: the same ``client_msg_id`` came before, nothing was started.
     messages: tuple[MessageView, ...] = ()

@@ -22,24 +22,34 @@ from chatapp.views.answers import (
     wants_fragment,
     wants_json,
 )
+from chatapp.views.pages import unsent
+from compression.exceptions import UserFacingError
 
 
 @signed_in("POST")
 async def create(request: HttpRequest) -> HttpResponseBase:
     """A new conversation; with ``text`` it begins with that message."""
     fields = fields_of(request)
+    try:
+        return _moved(request, await _made(user_id(request), fields))
+    except UserFacingError as error:
+        if "text" not in fields or wants_json(request) or wants_fragment(request):
+            raise
+        return await unsent(request, fields, error)
+
+
+async def _made(person: int, fields: dict[str, str]) -> str:
+    """The code of the conversation that these fields ask for."""
     values = {
         "title": forms.title(fields),
-        "model": forms.model_name(fields) or await preferences.default_model(user_id(request)),
+        "model": forms.model_name(fields) or await preferences.default_model(person),
         "system_prompt": forms.system_prompt(fields),
         "project": forms.project(fields),
     }
-    if fields.get("text"):
-        text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
-        code = await commands.begin(user_id(request), text, client_msg_id, values)
-    else:
-        code = await access.acreate(user_id(request), **values)
-    return _moved(request, code)
+    if "text" not in fields:
+        return await access.acreate(person, **values)
+    text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
+    return await commands.begin(person, text, client_msg_id, values)
 
 
 @signed_in("POST")
@@ -116,10 +126,17 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
 
 @signed_in("POST")
 async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
-    """A new conversation with the messages up to ``seq``."""
+    """A new conversation with the messages up to ``seq``; with ``text`` it goes on with that."""
     fields = await fields_for(request, code)
     seq = forms.required_number(fields, "seq")
-    return _moved(request, await branching.abranch(user_id(request), code, seq))
+    if "text" not in fields:
+        return _moved(request, await branching.abranch(user_id(request), code, seq))
+    text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
+    clears_draft = fields.get("clears_draft") == "true"
+    made = await commands.begin_branch(
+        user_id(request), code, seq, text, client_msg_id, clears_draft=clears_draft
+    )
+    return _moved(request, made)
 
 
 @signed_in("POST")

@@ -18,6 +18,7 @@ from chatapp.conversations.replacing import areplaced
 from chatapp.conversations.summaries import acarried, aversions
 from chatapp.forms import model_name, number
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
+from compression.exceptions import UserFacingError
 
 
 async def page_context(request: HttpRequest) -> dict[str, Any]:
@@ -105,11 +106,25 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     return await rendered(request, "conversation.html", context)
 
 
+async def unsent(
+    request: HttpRequest, fields: dict[str, str], error: UserFacingError
+) -> HttpResponseBase:
+    """The page that begins a conversation once more: what was written and chosen, and a sentence.
+
+    For a browser without JavaScript; with it, the page stays and shows the same.
+    """
+    context = await page_context(request)
+    model = fields.get("model", "")
+    written = {**fields, "model": model if model in context["models"] else ""}
+    context |= {"written": written, "error": error.as_dict()}
+    return await rendered(request, "conversation.html", context, status=error.status)
+
+
 async def rendered(
-    request: HttpRequest, template: str, context: dict[str, Any]
+    request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponseBase:
     """A page; Markdown of thirty messages takes too long for the event loop."""
-    return await asyncio.to_thread(render, request, template, context)
+    return await asyncio.to_thread(render, request, template, context, status=status)
 
 
 @signed_in("GET")

@@ -1,14 +1,12 @@
 // Writing and sending: the message is shown at once and its draft is kept until it is acknowledged.
 
-import { all, box, clearErrors, code, composer, copy, feed, find, fit, main, make, post, showError, store, uuid } from "./page.js";
+import { GIVES_UP, all, box, clearErrors, code, composer, copy, feed, find, fit, main, make, post, showError, store, uuid } from "./page.js";
 import * as drafts from "./drafts.js";
 import { placeDivider } from "./feed.js";
 import { question } from "./scroll.js";
-import { signedOut } from "./socket.js";
-import { sendAsBranch } from "./message.js";
+import { refusal, sendAsBranch, sendElsewhere } from "./message.js";
 
 const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
-const GIVES_UP = 30000;
 const SENDING = `sending:${code}`;
 const send = find(".send", composer);
 const stop = find(".stop", composer);
@@ -82,22 +80,25 @@ function movedOn(id, text, message) {
   ]);
   const [, branch] = all(".buttons button", card);
   branch.addEventListener("click", async () => {
-    if (await sendAsBranch(text, before, id)) write("");
+    // As it is in the box by now; another text is another message.
+    const words = box.value;
+    if (!words.trim()) return;
+    branch.disabled = true;
+    drafts.hold();
+    if (await sendAsBranch(words, before, words === text ? id : uuid(), { clears_draft: true })) write("");
+    else drafts.keep();
+    branch.disabled = false;
   });
 }
 
-function refused(id, text, status, error) {
+function refused(id, text, answer) {
   pendingOf(id)?.remove();
   store.set(SENDING, "");
-  if (!box.value.trim()) write(text);
-  if (status === 401) signedOut();
-  else if (error?.code === "moved_on") movedOn(id, text, error.message);
-  else if (error?.code === "too_large" || error?.code === "blocked") {
-    showError(error.message, 0, [
-      { label: "Continue in a new conversation", "data-action": "continue-in-new" },
-      { label: "Change model", "data-action": "model" },
-    ]);
-  } else showError(error?.message || "The server could not take this message. Your text is kept.", error?.retry_after);
+  // Before what was written meanwhile; after a reload it may be back already.
+  if (!box.value.includes(text)) write(box.value.trim() ? `${text}\n${box.value}` : text);
+  const { error } = answer.json;
+  if (error?.code === "moved_on") movedOn(id, text, error.message);
+  else refusal(answer);
 }
 
 /** Deliver one message, again if need be; the same identifier can make it only once. */
@@ -117,7 +118,7 @@ async function deliver(id, text) {
     const answer = await post(main.dataset.urlSend, { text, client_msg_id: id, last_seen_seq: seen }, AbortSignal.timeout(GIVES_UP));
     const error = answer.json.error;
     if (answer.ok) acknowledged(id, text, answer.json);
-    else if (answer.status < 500 || (error && !error.retryable)) refused(id, text, answer.status, error);
+    else if (answer.status < 500 || (error && !error.retryable)) refused(id, text, answer);
     else {
       unsent.hidden = false; // It may be stored all the same: it is the same message that is sent again.
       if (error) showError(error.message);
@@ -129,16 +130,30 @@ async function deliver(id, text) {
   }
 }
 
+/** The first message: if it is refused, what was written and chosen stays where it is. */
+async function begin() {
+  clearErrors();
+  const before = drafts.begun();
+  // The same once more, after an answer that was lost, is the same message; another text is another.
+  if (before.text) identifier.value = before.text === box.value ? before.client_msg_id : uuid();
+  const fields = Object.fromEntries(new FormData(composer));
+  delete fields.csrfmiddlewaretoken;
+  drafts.begin(fields);
+  box.readOnly = send.disabled = true;
+  const begun = await sendElsewhere(main.dataset.urlCreate, fields);
+  applyState();
+  if (!begun) box.focus();
+}
+
 export function submit() {
   const text = box.value;
-  if (!text.trim() || isLocked()) return;
+  if (!text.trim() || box.readOnly) return; // Locked, or already on its way.
   if ([...text].length > Number(main.dataset.maxLength)) {
     showError(`This message has ${[...text].length.toLocaleString()} characters; ${Number(main.dataset.maxLength).toLocaleString()} are possible. Nothing was sent.`);
     return;
   }
   if (!code) {
-    drafts.begin(identifier.value);
-    composer.submit();
+    begin();
     return;
   }
   const id = identifier.value;

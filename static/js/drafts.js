@@ -1,11 +1,11 @@
 // What is written and not sent yet: kept in this browser and, in a conversation, on the server.
 
-import { box, code, find, main, post, store } from "./page.js";
+import { all, box, code, find, main, post, store } from "./page.js";
 
 const PAUSE = 800; // milliseconds
 const OF_NEW = "draft:new";
 const DRAFT = code ? `draft:${code}` : OF_NEW;
-const BEGINS = "begins"; // The identifier of the message that a conversation is to begin with.
+const BEGUN = "begun"; // The fields that a conversation was last to begin with.
 let timer = 0;
 
 /** The message that was sent with this identifier, once the server has it. */
@@ -15,6 +15,7 @@ export const kept = () => store.get(DRAFT);
 
 export function keep() {
   store.set(DRAFT, box.value);
+  if (!code && !box.value) store.set(BEGUN, "");
   if (!code) return;
   clearTimeout(timer);
   timer = setTimeout(
@@ -24,17 +25,34 @@ export function keep() {
   );
 }
 
+/** What is on its way is not kept behind it. */
+export const hold = () => clearTimeout(timer);
+
 /** It was sent, and nothing else has been written since. */
 export function drop() {
-  clearTimeout(timer);
+  hold();
   store.set(DRAFT, "");
 }
 
-/** What is written goes to the server as the first message of a conversation, with this identifier. */
-export const begin = (id) => store.set(BEGINS, id);
+/** What is written goes to the server as the first message of a conversation, in these fields. */
+export const begin = (fields) => store.set(BEGUN, JSON.stringify(fields));
+
+/** These fields, until the message is seen in its conversation. */
+export const begun = () => JSON.parse(store.get(BEGUN) || "{}");
 
 export function start() {
-  if (!articleOf(store.get(BEGINS) || "")) return;
-  store.set(BEGINS, "");
-  store.set(OF_NEW, "");
+  const fields = begun();
+  if (articleOf(fields.client_msg_id)) {
+    store.set(BEGUN, "");
+    store.set(OF_NEW, "");
+  } else if (!code && kept()) {
+    // It was refused, or its answer was lost, and the page was loaded again.
+    for (const field of all("#model, #begin-prompt")) {
+      if (!fields[field.name]) continue;
+      field.value = fields[field.name];
+      if (field.selectedIndex < 0) field.value = ""; // No such model is there any more.
+      const around = field.closest("details");
+      if (around) around.open = true;
+    }
+  }
 }

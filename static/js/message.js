@@ -1,8 +1,9 @@
 // What can be done with one message: pin, branch, compress up to it, and see what it was made of.
 
-import { all, find, main, post, showError } from "./page.js";
+import { GIVES_UP, all, code, find, main, post, showError } from "./page.js";
 import * as drawer from "./drawer.js";
 import * as settings from "./settings.js";
+import { signedOut } from "./socket.js";
 
 const menu = find("#acts");
 let chosen = null;
@@ -65,21 +66,29 @@ export const actions = {
   },
 };
 
-async function branchAndSend(text, seq, id) {
-  const begun = await post(`${main.dataset.urlPage}branch/`, { seq });
-  if (!begun.ok) return begun;
-  const address = main.dataset.urlPage.replace(main.dataset.code, begun.json.code);
-  const sent = await post(`${address}messages/`, { text, client_msg_id: id });
-  if (sent.ok) location.assign(address);
-  return sent;
+/** Why a message was not taken, and what can be done. */
+export function refusal({ status, json: { error } }) {
+  if (status === 401) return signedOut();
+  const buttons = [];
+  if (error?.code === "too_large" || error?.code === "blocked") {
+    if (code) buttons.push({ label: "Continue in a new conversation", "data-action": "continue-in-new" });
+    buttons.push({ label: "Change model", "data-action": "model" });
+  }
+  return showError(error?.message || "The server could not take this message. Your text is kept.", error?.retry_after, buttons);
 }
 
-/** Send a text in a new conversation that goes on after message `seq`; whether that was done. */
-export async function sendAsBranch(text, seq, id) {
-  const answer = await branchAndSend(text, seq, id).catch(() => ({ ok: false, json: {} }));
-  if (!answer.ok) showError(answer.json.error?.message || "No connection. Nothing was sent, and your text is kept.");
-  return answer.ok;
+/** Make a conversation for a message and go there; whether that was done. A card says why not. */
+export async function sendElsewhere(url, fields) {
+  const answer = await post(url, fields, AbortSignal.timeout(GIVES_UP)).catch(() => null);
+  if (answer?.ok) location.assign(`${main.dataset.urlCreate}${answer.json.code}/`);
+  else if (answer) refusal(answer);
+  else showError("No connection. Your text is kept; send it again in a moment.");
+  return Boolean(answer?.ok);
 }
+
+/** Send a text in a new conversation that goes on after message `seq`. */
+export const sendAsBranch = (text, seq, id, more = {}) =>
+  sendElsewhere(`${main.dataset.urlPage}branch/`, { text, seq, client_msg_id: id, ...more });
 
 export function start() {
   menu?.addEventListener("keydown", (event) => {

@@ -8,6 +8,7 @@ export const scroller = find("#scroller");
 export const composer = find("#composer");
 export const box = find("#text");
 export const code = main.dataset.code || "";
+export const GIVES_UP = 30000; // milliseconds until a message that is sent counts as lost
 
 const token = find("input[name=csrfmiddlewaretoken]")?.value || "";
 

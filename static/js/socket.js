@@ -24,7 +24,7 @@ export function say(text, link) {
 
 export const signedOut = () =>
   say("You have been signed out. Your draft stays in this browser.", {
-    href: `${main.dataset.urlLogin}?next=${encodeURIComponent(location.pathname)}`,
+    href: `${main.dataset.urlLogin}?next=${encodeURIComponent(location.pathname + location.search)}`,
     text: "Sign in",
   });
 

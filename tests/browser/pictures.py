@@ -46,6 +46,10 @@ async def of_replies(screen: Screen, model: RunningUpstream) -> None:
     page = screen.page
     await page.goto("/?new")
     await picture(screen, "empty")
+    await screen.send("far too long " * 2000)
+    await expect(page.get_by_role("alert")).to_be_visible()
+    await picture(screen, "empty-too-large")
+    await screen.box.fill("")
     model.script({"text": MARKDOWN, "reasoning": "A list and a table, then."})
     await screen.ask("Show me a list, a table and some code.")
     await picture(screen, "answered")

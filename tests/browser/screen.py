@@ -117,6 +117,11 @@ class Screen:
         """The feed as the document has it now."""
         return str(await self.feed.evaluate("feed => feed.innerHTML"))
 
+    async def listed(self) -> list[str]:
+        """The codes of the conversations in the list."""
+        answer = await self.page.request.get("/", headers={"Accept": "application/json"})
+        return [one["code"] for one in (await answer.json())["conversations"]]
+
     async def stored(self) -> Any:
         """The conversation as JSON."""
         headers = {"Accept": "application/json"}

@@ -105,6 +105,23 @@ async def test_what_it_replaces_is_said_and_can_be_kept(screen: Screen) -> None:
     assert screen.complaints == []
 
 
+async def test_a_branch_that_is_refused_is_not_made(screen: Screen) -> None:
+    """Breaks when: it is made before its message is taken, or the text that was edited is lost."""
+    await screen.ask("Hello.")
+    box, before = await edit(screen, 0), await screen.listed()
+    too_long = "far too long " * 2000
+    await box.fill(too_long)
+    await screen.button("Branch instead").click()
+    alert = screen.page.get_by_role("alert")
+    await expect(alert).to_contain_text("Shorten it by about")
+    await expect(alert.get_by_role("button", name="Change model")).to_be_visible()
+    await expect(box).to_have_value(too_long)
+    assert await screen.listed() == before
+    await box.fill("Shorter.")
+    await screen.button("Branch instead").click()
+    await expect(screen.articles.last).to_contain_text("You said: Shorter.")
+
+
 async def test_the_first_message_can_be_sent_elsewhere_too(screen: Screen) -> None:
     await screen.ask("Hello.")
     box, before = await edit(screen, 0), screen.page.url

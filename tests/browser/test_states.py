@@ -237,6 +237,57 @@ async def test_a_chat_that_moved_on_is_shown_or_branched(
     await expect(behind.feed).not_to_contain_text("From the first tab.")
 
 
+async def test_a_branch_that_is_refused_is_not_made(
+    screen: Screen, signed_in: BrowserContext
+) -> None:
+    """What is in the box by then is what is sent, and stays when it cannot be.
+
+    Breaks when: the branch is made before its message is taken; or the text of the first try is
+    sent, whatever has become of it; or it stays a draft where it was not sent.
+    """
+    await screen.ask("Hello.")
+    behind = Screen(await signed_in.new_page())
+    await behind.page.route_web_socket("**/ws/**", lambda socket: None)
+    await behind.page.goto(screen.page.url)
+    await screen.ask("From the first tab.")
+    async with behind.page.expect_response("**/draft/"):
+        await behind.send("From the second tab.")
+    before = await screen.listed()
+    too_long = "far too long " * 2000
+    await behind.box.fill(too_long)
+    await behind.button("Send as branch").click()
+    alert = behind.page.get_by_role("alert")
+    await expect(alert.filter(has_text="Shorten it by about")).to_be_visible()
+    await expect(alert.get_by_role("button", name="Change model")).to_be_visible()
+    await expect(behind.box).to_have_value(too_long)
+    assert await screen.listed() == before
+    await behind.page.unroute_all()
+    await behind.send("From the second tab, shorter.")
+    await behind.button("Send as branch").click()
+    await expect(behind.page).not_to_have_url(screen.page.url)
+    await expect(behind.articles.nth(2)).to_contain_text("From the second tab, shorter.")
+    assert len(await screen.listed()) == len(before) + 1
+    await screen.page.evaluate("localStorage.clear()")
+    await screen.page.reload()
+    await expect(screen.box).to_have_value("")
+
+
+async def test_what_is_refused_comes_back_before_what_was_written_meanwhile(
+    screen: Screen,
+) -> None:
+    """Breaks when: the refused text is dropped because the box is not empty."""
+    await screen.ask("Hello.")
+    refusal = {"error": {"code": "x", "message": "Not this.", "retryable": False}}
+    held: list[Route] = []
+    await screen.page.route("**/messages/", lambda route: held.append(route))
+    await screen.send("The first thought.")
+    await screen.box.fill("The second.")
+    await expect(screen.articles).to_have_count(3)
+    await held[0].fulfill(status=422, json=refusal)
+    await expect(screen.page.get_by_role("alert")).to_contain_text("Not this.")
+    await expect(screen.box).to_have_value("The first thought.\nThe second.")
+
+
 async def test_too_large_offers_another_place(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.send("far too long " * 2000)

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.utils import timezone
 
-from chatapp.conversations import access, progress, sending
+from chatapp.conversations import access, beginning, progress, sending
 from chatapp.models import Conversation, Message, Turn, TurnStatus
 from chatapp.screen import ContextView
 
@@ -65,6 +65,12 @@ def send(
         client_msg_id=client_msg_id or uuid.uuid4(),
         **{"tokens": 5, "model": "model", "holder": HOLDER, **more},
     )
+
+
+def first_message(text: str = "Hello", **more: Any) -> beginning.First:
+    """What a new conversation is to begin with; there is room for it."""
+    given = {"tokens": 5, "model": "model", "holder": HOLDER, "require_fit": lambda frame: None}
+    return beginning.First(text=text, **{"client_msg_id": uuid.uuid4(), **given, **more})
 
 
 def begin(owner: User, code: str, text: str = "Hello", **more: Any) -> sending.Accepted:

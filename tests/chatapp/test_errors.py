@@ -40,6 +40,18 @@ def test_a_message_that_is_too_large_says_by_how_much() -> None:
     assert "2,500" in error.message
 
 
+@pytest.mark.parametrize(("constraints", "part"), [(0, "model have"), (9, "rules that hold have")])
+def test_instructions_that_are_too_large_are_said_to_be_that(constraints: int, part: str) -> None:
+    """Breaks when: a message is to be shortened by more than it has."""
+    error = MessageTooLarge.from_figures(
+        window=4096, reserve=1024, fixed=3900, constraints=constraints, message=10
+    )
+    assert f"{part} about {3900 + constraints:,} tokens, this message 10" in error.message
+    assert f"room for 3,072 in all. Shorten the instructions by about {838 + constraints}" in (
+        error.message
+    )
+
+
 def test_the_error_of_one_field() -> None:
     error = InvalidInput.of("title", "The title is too long.")
     assert error.as_dict()["fields"] == {"title": "The title is too long."}

@@ -15,7 +15,7 @@ from chatapp import conversations
 from chatapp.conversations import access, reading
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Project, Turn
-from tests.chatapp.talking import HOLDER, begin, context_view, end, new, row_of
+from tests.chatapp.talking import HOLDER, begin, context_view, end, first_message, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -27,6 +27,7 @@ VALUES: dict[str, Any] = {
     "context": context_view,
     "event_no": 1,
     "field": "deleted_at",
+    "first": first_message("theirs"),
     "holder": HOLDER,
     "keep_turns": 1,
     "model": "model",
