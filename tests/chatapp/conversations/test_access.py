@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from chatapp import conversations
 from chatapp.conversations import access, reading
@@ -78,14 +79,15 @@ def test_i19_a_stranger_sees_what_a_wrong_code_shows_and_changes_nothing(
 ) -> None:
     """Each function of the room, those that are still to be written too.
 
-    Breaks when: ``owned`` or ``_locked`` does not filter by owner.
+    Breaks when: ``owned`` or ``locked`` does not filter by owner.
     """
     code = new(alice)
     begin(alice, code)
     before = Conversation.objects.values().get()
     said = []
     for wrong in (code, str(uuid.uuid4()), " ", "x", code.upper(), code.replace("-", "")):
-        with pytest.raises(NotFound) as caught:
+        # A row is held within a transaction only.
+        with pytest.raises(NotFound) as caught, transaction.atomic():
             work(user_id=bob.pk, code=wrong)
         said.append(caught.value.as_dict())
     assert all(one == said[0] for one in said)
