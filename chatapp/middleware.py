@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from asgiref.sync import async_to_sync, iscoroutinefunction, sync_to_async
+from asgiref.sync import iscoroutinefunction, sync_to_async
 from csp.middleware import CSPMiddleware
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
@@ -23,10 +23,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.utils.decorators import sync_and_async_middleware
 
-from chatapp.views import health
-
 Handler = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
-PROBES = {"/healthz": health.healthz, "/readyz": health.readyz}
 
 
 def _mark(response: HttpResponseBase) -> HttpResponseBase:
@@ -46,36 +43,6 @@ def no_store(get_response):  # type: ignore[no-untyped-def]
 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
         return _mark(get_response(request))
-
-    return synchronous
-
-
-def _is_probe(request: HttpRequest) -> bool:
-    return request.method in {"GET", "HEAD"} and request.path_info in PROBES
-
-
-@sync_and_async_middleware
-def probes(get_response):  # type: ignore[no-untyped-def]
-    """Answer who looks whether this process lives, by whatever name or address it came.
-
-    A container's or a balancer's probe sends the address of this machine as Host. What comes after
-    this middleware compares it with ALLOWED_HOSTS, and looks for a session that no probe has.
-    """
-    if iscoroutinefunction(get_response):
-
-        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            if _is_probe(request):
-                return await PROBES[request.path_info](request)
-            response: HttpResponseBase = await get_response(request)
-            return response
-
-        return asynchronous
-
-    def synchronous(request: HttpRequest) -> HttpResponseBase:
-        if _is_probe(request):
-            return async_to_sync(PROBES[request.path_info])(request)
-        response: HttpResponseBase = get_response(request)
-        return response
 
     return synchronous
 

@@ -49,7 +49,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "chatapp.middleware.no_store",
     # Before whatever looks at the Host, after what sets headers.
-    "chatapp.middleware.probes",
+    "chatapp.views.health.probes",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
