@@ -133,7 +133,8 @@ def _why_no_summary(state: PolicyState) -> str:
     if state.breaker_open:
         return "Summarising failed too often"
     if state.failed:
-        return "Summarising failed"
+        # Or it was cancelled.
+        return "No summary could be had"
     return "What must stay is too large for a summary to help"
 
 

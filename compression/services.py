@@ -168,9 +168,11 @@ async def cancel(conversation_id: int) -> bool:
     unlocked at once in either case.
     """
     run = runs.living(conversation_id)
+    # First, so that whoever goes on without the summary finds who wanted that.
+    taken = await store.acancel(conversation_id)
     if run is not None:
         run.cancel()
-    return await store.acancel(conversation_id) or run is not None
+    return taken or run is not None
 
 
 async def settled(conversation_id: int) -> CompressionState:

@@ -129,9 +129,11 @@ def _truncated_because(row: Conversation) -> str:
     """Why no summary stands for the messages that are left out."""
     if row.compression_off:
         return "compression is turned off for this conversation"
-    reason = store.breaker(row.pk).reason
-    if reason:
-        return f"summarising failed: {reason.rstrip('.')}"
+    past = store.breaker(row.pk)
+    if past.cancelled:
+        return "the compression was cancelled"
+    if past.reason:
+        return f"summarising failed: {past.reason.rstrip('.')}"
     return "what must stay is too large for a summary to help"
 
 

@@ -6,7 +6,7 @@ or another run's always wins over a draft that comes late.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ REPLACES_READY = 0.10
 """Share of the budget by which a new draft must free more than the ready one to replace it."""
 SOURCE_CHANGED = "A message that it stands for was changed or removed."
 NO_SUCCESS = (SummaryStatus.REJECTED.value, SummaryStatus.FAILED.value)
+REQUESTS = (Trigger.THRESHOLD.value, Trigger.OVERFLOW.value)
+"""What a run is for that a request waits for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,8 @@ class Breaker:
     #: Ruler tokens of all live messages after the boundary at the last of them.
     reason: str = ""
     #: Why the last of them came to nothing, a sentence.
+    cancelled: bool = False
+    #: Since then a person cancelled a run that a request waited for.
 
 
 def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item, ...]]:
@@ -257,13 +261,11 @@ def breaker(conversation_id: int) -> Breaker:
     since = rows.filter(
         pk__gt=success.first() or 0, status__in=NO_SUCCESS, parent__in=_version(conversation_id)
     )
-    final = [
-        (audit, reason, trigger)
-        for audit, reason, trigger in since.order_by("pk").values_list("audit", "reason", "trigger")
-        if audit.get("final")
-    ]
+    attempts = list(since.order_by("pk").values_list("audit", "reason", "trigger"))
+    final = [one for one in attempts if one[0].get("final")]
+    cancelled = _cancelled(attempts)
     if not final:
-        return Breaker()
+        return Breaker(cancelled=cancelled)
     fruitless = sum(1 for audit, _, _ in final if audit["fruitless"])
     last, reason, _ = final[-1]
     return Breaker(
@@ -272,7 +274,18 @@ def breaker(conversation_id: int) -> Breaker:
         waited=sum(1 for _, _, trigger in final if trigger != Trigger.BACKGROUND.value),
         tail_tokens=last["tail_tokens"],
         reason=reason,
+        cancelled=cancelled,
     )
+
+
+def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> bool:
+    """Whether the last of them that says why a request went without a summary was cancelled."""
+    for audit, _, trigger in reversed(attempts):
+        if audit.get("final"):
+            return False
+        if audit.get("cancelled") and trigger in REQUESTS:
+            return True
+    return False
 
 
 def _put_in_place(

@@ -1,6 +1,6 @@
 """Who may compress a conversation now: claims that expire by the database's clock.
 
-Each function is one UPDATE or one SELECT, and its own unit of work.
+Each function is its own unit of work: one UPDATE or one SELECT, but for :func:`cancel`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from compression import conf
+from compression.exceptions import CompressionCancelled
 from compression.models import CompressibleConversation
-from compression.store.rows import RELEASED, conversations, free, writable
-from compression.types import Trigger
+from compression.store.rows import RELEASED, conversations, free, insert, writable
+from compression.types import SummaryStatus, Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +93,27 @@ def release(conversation_id: int, token: str) -> bool:
 
 
 def cancel(conversation_id: int) -> bool:
-    """Take the lease from whoever holds it; that run stops at its next renewal."""
-    return bool(_release(~Q(compression_token=""), conversation_id))
+    """Take the lease from whoever holds it; that run stops at its next renewal.
+
+    That somebody wanted so is kept as an attempt: what is done without a summary says why. It
+    does not count for the breaker.
+    """
+    with transaction.atomic():
+        held = conversations(conversation_id).exclude(compression_token="").select_for_update()
+        found = held.values_list("compression_trigger", "compression_version").first()
+        if found is None:
+            return False
+        trigger, version = found
+        if conversations(conversation_id).exclude(free()).exists():
+            insert(
+                conversation_id,
+                status=SummaryStatus.FAILED,
+                parent=version,
+                trigger=trigger,
+                reason=CompressionCancelled.default_message,
+                audit={"final": False, "cancelled": True},
+            )
+        return bool(_release(~Q(compression_token=""), conversation_id))
 
 
 def release_all() -> int:

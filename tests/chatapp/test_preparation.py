@@ -26,7 +26,7 @@ from chatapp.preparation import (
     prepare,
     prepare_in_background,
 )
-from compression import store
+from compression import services, store
 from compression.engine import Engine
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
@@ -191,6 +191,30 @@ async def test_truncation_is_told_and_ends_with_the_next_compression(alice: User
     prepared = await prepare(await pk_of(code), means_with(summarizer))
     assert prepared.request.manifest["truncated_through"] == 0
     assert summarizer.calls[0].items[0].seq == 1, "what was left out is taken in"
+
+
+async def test_a_compression_that_somebody_cancelled_is_not_called_a_failure(alice: User) -> None:
+    """The notice and the manifest say why the oldest messages are left out.
+
+    Breaks when: cancelling leaves no attempt behind, or the run ends before it does.
+    """
+    code = await filled(alice, 12)
+    pk = await pk_of(code)
+    summarizer = ScriptedSummarizer()
+    summarizer.enqueue(says("Never written."), wait=asyncio.Event())
+    turn = asyncio.create_task(prepare(pk, means_with(summarizer)))
+    await summarizer.started.wait()
+    assert await services.cancel(pk)
+    manifest = (await turn).request.manifest
+    assert manifest["truncated_through"] > 0
+    assert "ailed" not in str(manifest["before"])
+    view = await stored(lambda: compression_view(row_of(code)))
+    assert view.truncated_because == "the compression was cancelled"
+    await stored(lambda: fill(code, 8))
+    await stored(lambda: ask(code))
+    await prepare(pk, means_with(ScriptedSummarizer()))
+    view = await stored(lambda: compression_view(row_of(code)))
+    assert view.truncated_because.startswith("summarising failed: "), "the newest reason counts"
 
 
 async def test_a_question_that_never_fits_is_refused(alice: User) -> None:

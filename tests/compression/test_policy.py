@@ -82,7 +82,7 @@ def test_off_leaves_the_conversation_alone_until_it_overflows() -> None:
     ("state", "cause"),
     [
         ({"breaker_open": True}, "Summarising failed too often, "),
-        ({"failed": True}, "Summarising failed, "),
+        ({"failed": True}, "No summary could be had, "),
         ({}, "What must stay is too large for a summary to help, "),
     ],
 )

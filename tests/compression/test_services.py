@@ -334,7 +334,8 @@ async def test_cancelling_by_a_person_ends_the_run(conversation: Conversation) -
     assert summarizer.cancelled == 1
     assert not (await store.aread_state(conversation.pk)).running
     assert not await services.cancel(conversation.pk)
-    assert await store.abreaker(conversation.pk) == store.Breaker()
+    past = await store.abreaker(conversation.pk)
+    assert past == store.Breaker(cancelled=True)
 
 
 async def test_i10_cancelling_the_task_gives_the_lease_back(conversation: Conversation) -> None:

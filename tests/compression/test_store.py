@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from chatapp.models import Conversation, Message, Summary
 from compression import store
-from compression.exceptions import NothingToUndo, StaleSource, StaleVersion
+from compression.exceptions import CompressionCancelled, NothingToUndo, StaleSource, StaleVersion
 from compression.markdown import render
 from compression.store import Base, FitDraft
 from compression.types import Entry, Item, Ledger, NarrativeLine, Section, SummaryStatus, Trigger
@@ -232,6 +232,15 @@ def test_cancelling_takes_the_lease_from_whoever_holds_it() -> None:
     token = claim(conversation)
     assert store.cancel(conversation.pk)
     assert not store.renew(conversation.pk, token)
+    assert conversation.summaries.get().reason == CompressionCancelled.default_message
+
+
+def test_who_cancels_what_has_died_is_not_told_of_as_its_cause() -> None:
+    conversation = new_conversation(2)
+    claim(conversation)
+    expire_lease(conversation)
+    assert store.cancel(conversation.pk)
+    assert not conversation.summaries.exists()
 
 
 def test_every_visible_change_is_an_event_of_the_conversation() -> None:
