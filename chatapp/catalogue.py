@@ -9,12 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatapp.conversations.profiles import alearn, alearn_usage, anames, aprofile, asave
+from chatapp.conversations.profiles import (
+    alearn,
+    alearn_usage,
+    anames,
+    aprofile,
+    asave,
+    profiles,
+)
 from chatapp.llm.client import LLMClient, ModelInfo
 from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.profiles import PriceFigures, ProfileFigures, resolve_profile
 from chatapp.models import ModelProfile
-from compression.database import AWAY
+from compression.database import AWAY, across
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +108,9 @@ class Catalogue:
         self._asking = asyncio.Lock()
         self._resolving = asyncio.Lock()
         self._profiles: dict[str, Profile] = {}
+        self._recalled = False
+        self._stored_first = ""
+        # Of the stored models that the server had when last asked: its first, as far as is known.
         self._read_until: dict[str, float] = {}
         self._resolved: set[str] = set()
         # Models whose figures of the last list are stored.
@@ -121,6 +131,8 @@ class Catalogue:
 
     async def names(self) -> list[str]:
         """The models to choose from, as last heard; asks nobody."""
+        if not self._recalled:
+            await _arecall(self)
         names = [one.name for one in self._listed] or await anames()
         if self._chat_model and self._chat_model not in names:
             names.insert(0, self._chat_model)
@@ -132,8 +144,22 @@ class Catalogue:
 
     def known_profile(self, name: str) -> Profile:
         """What is known of a model without asking; the defaults for one never heard of."""
-        name = name or self.known_name()
+        name = name or self.known_name() or self._stored_first
         return self._profiles.get(name) or Profile(name=name, window=self._window or 8192)
+
+    def recall(self) -> None:
+        """Know what is stored of each model: before the server has been asked, that is what counts.
+
+        Reads once in the life of the process, and only where the database may be read.
+        """
+        if self._recalled:
+            return
+        for row in profiles():
+            # What was found out meanwhile is newer.
+            self._profiles.setdefault(row.name, _profile(row, self._window))
+            if row.available:
+                self._stored_first = self._stored_first or row.name
+        self._recalled = True
 
     async def profile(self, name: str) -> Profile:
         """What is known of a model; with its server silent, what was stored or the defaults."""
@@ -167,6 +193,7 @@ class Catalogue:
         ``more`` are models to know of besides the default one; empty names are passed over.
         """
         try:
+            await _arecall(self)
             for name in (await self.default_name(), *filter(None, more)):
                 await self.profile(name)
         except LLMError as error:
@@ -251,3 +278,6 @@ def _profile(row: ModelProfile, window: int | None) -> Profile:
         output_price=price(row.output_price),
         sources=dict(row.sources),
     )
+
+
+_arecall = across(Catalogue.recall)

@@ -189,6 +189,8 @@ class Machinery:
 
     def context_view(self, row: Conversation, tail_tokens: int, *, model: str = "") -> ContextView:
         """Usage of the next request of a conversation with so many ruler tokens in its tail."""
+        # A process that has just begun may not have heard of any model yet.
+        self.catalogue.recall()
         profile = self.catalogue.known_profile(model or row.model)
         basis = reading.frame(row)
         factor = profile.calibration

@@ -17,6 +17,11 @@ def profile(name: str) -> ModelProfile | None:
     return ModelProfile.objects.filter(name=name).first()
 
 
+def profiles() -> list[ModelProfile]:
+    """All stored profiles, in the order in which their models were first heard of."""
+    return list(ModelProfile.objects.order_by("pk"))
+
+
 def names() -> list[str]:
     """The models that the server listed when last asked."""
     return list(

@@ -130,6 +130,36 @@ async def test_what_was_stored_is_known_when_the_server_is_silent(
     assert await another.names() == ["first"]
 
 
+async def test_what_was_stored_is_known_before_the_server_is_asked(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """Also of the default model; the operator's own window goes before it as ever.
+
+    Breaks when: a process that has begun takes the defaults until the server has answered.
+    """
+    listing(upstream, "second", "first", window=4096)
+    before = await Catalogue(client).profile("")
+    another = Catalogue(client)
+    assert another.known_profile("second").window == 8192, "nothing is read in the event loop"
+    await stored(another.recall)
+    assert another.known_profile("second") == another.known_profile("") == before
+    operated = Catalogue(client, window=2000)
+    await stored(operated.recall)
+    assert operated.known_profile("second").window == 2000
+
+
+async def test_what_was_learned_meanwhile_is_not_forgotten(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    listing(upstream, "first")
+    catalogue = Catalogue(client)
+    profile = await catalogue.profile("first")
+    await catalogue.learn("first", "window", 3000)
+    await stored(lambda: ModelProfile.objects.update(window=5000))
+    await stored(catalogue.recall)
+    assert (catalogue.known_profile("first").window, profile.window) == (3000, 4096)
+
+
 async def test_a_server_without_models_says_what_to_set(
     upstream: FakeUpstream, client: OpenAIClient
 ) -> None:

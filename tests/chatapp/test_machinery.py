@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
 from chatapp.catalogue import Profile
 from chatapp.machinery import Machinery
+from chatapp.models import ModelProfile
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Draft, Item, Ledger
-from tests.chatapp.stage import COUNTER, machinery_for
+from tests.chatapp.stage import COUNTER, machinery_for, stored
+from tests.chatapp.talking import new, row_of
 from tests.fake_scripts import Json, Script, default_answer, failing
 from tests.fake_upstream import FakeUpstream
 
@@ -64,6 +67,25 @@ async def test_the_summary_model_is_asked_first_and_then_the_chat_model(
         asked = dict.fromkeys(one.json["model"] for one in upstream.chats)
         await machinery.client.aclose()
     assert list(asked) == list(dict.fromkeys([summary_model or "chat-model", "chat-model"]))
+
+
+async def test_the_first_figures_of_a_process_are_of_what_is_stored(
+    tmp_path: Path, alice: User
+) -> None:
+    """Before the model server has said anything; and what is stored is read once.
+
+    Breaks when: the figures of a screen take the default window as long as nobody has answered.
+    """
+    code = await stored(lambda: new(alice))
+    await stored(lambda: ModelProfile.objects.create(name="chat-model", window=4096))
+    row = await stored(lambda: row_of(code))
+    async with FakeUpstream() as upstream:
+        machinery = machinery_for(upstream, tmp_path)
+        assert (await machinery.acontext(row.pk)).window == 4096
+        await stored(lambda: ModelProfile.objects.update(window=1))
+        assert (await machinery.acontext(row.pk)).window == 4096
+        assert upstream.requests == []
+        await machinery.client.aclose()
 
 
 async def test_a_summariser_sees_as_much_of_a_tools_result_as_is_set(
