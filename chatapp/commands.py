@@ -9,8 +9,8 @@ from typing import Any
 
 from chatapp import activity, context, wiring
 from chatapp.conversations import access, beginning, branching, pins, replacing, sending
-from chatapp.conversations.reading import abasis, aowned_frame
-from chatapp.errors import MessageTooLarge, NothingToStop
+from chatapp.conversations.reading import abasis, aowned_frame, aspoken
+from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.preparation import compression_settings
 from chatapp.sizing import (
     check_size,
@@ -146,9 +146,16 @@ async def proceed(
 ) -> sending.Accepted | sending.Queued:
     """Ask the model to go on where its reply ended: a message of the person's like any other.
 
-    Raises as :func:`send`.
+    Raises as :func:`send`, and NothingToContinue.
     """
-    return await send(user_id, code, CONTINUE, client_msg_id)
+    frame = await aowned_frame(user_id, code)
+    if not await aspoken(frame.conversation_id):
+        # What was accepted once is answered as then: its own reply may be the one without text.
+        before = await sending.arepeated(user_id, code, client_msg_id)
+        if before is None:
+            raise NothingToContinue
+        return before
+    return await send(user_id, code, CONTINUE, client_msg_id, frame=frame)
 
 
 async def edit_queued(user_id: int, code: str, text: str) -> None:

@@ -14,6 +14,7 @@
     │   ├── MovedOn                 moved_on            409   fields: last_seq
     │   ├── Summarised              summarised          409   fields: seq, boundary
     │   ├── NothingToStop           nothing_to_stop     409
+    │   ├── NothingToContinue       nothing_to_continue 409
     │   ├── NothingQueued           nothing_queued      409
     │   ├── BadRequest              bad_request         400
     │   ├── MethodNotAllowed        method_not_allowed  405
@@ -174,6 +175,16 @@ class NothingToStop(ChatError):
     code = "nothing_to_stop"
     status = 409
     default_message = "There is nothing to stop: no reply is being written."
+
+
+class NothingToContinue(ChatError):
+    """The model was to go on with a reply that has no text."""
+
+    code = "nothing_to_continue"
+    status = 409
+    default_message = (
+        "There is nothing to continue: the last reply has no text. Have it answered again instead."
+    )
 
 
 class NothingQueued(ChatError):

@@ -210,7 +210,7 @@ class Runner:
             )
         except asyncio.CancelledError:
             status = TurnStatus.STOPPED if stream.stop_requested else TurnStatus.INTERRUPTED
-            error = None if stream.stop_requested else {**progress.INTERRUPTED}
+            error = None if stream.stop_requested else progress.interruption(kept=False)
             ending = progress.Ending(status=status, error=error)
         except UserFacingError as error:
             status = status_of(error, began=stream.noted is not None)
@@ -305,9 +305,10 @@ class Runner:
         """The ending with all that came."""
         stream.take()
         text = stream.text
-        error = ending.error
+        error, kept = ending.error, bool(text.strip())
         if error is not None:
-            error = {**error, "partial_kept": bool(text.strip())}
+            ours = error["code"] == progress.INTERRUPTED
+            error = progress.interruption(kept=kept) if ours else {**error, "partial_kept": kept}
         tokens = await asyncio.to_thread(message_tokens, self._machinery.counter, text)
         return replace(
             ending,

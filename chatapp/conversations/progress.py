@@ -167,13 +167,21 @@ def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
     )
 
 
-INTERRUPTED = {
-    "code": "interrupted",
-    "message": "The server stopped while this reply was written. What was stored of it is kept.",
-    "retryable": True,
-    "retry_after": None,
-    "fields": {},
-}
+INTERRUPTED = "interrupted"
+
+
+def interruption(*, kept: bool) -> dict[str, Any]:
+    """The error of a reply whose process ended; ``kept``: it had text, which is stored."""
+    return {
+        "code": INTERRUPTED,
+        "message": "The server stopped while this reply was written. What was stored of it is kept."
+        if kept
+        else "The server stopped before the reply began. Your message is kept.",
+        "retryable": True,
+        "retry_after": None,
+        "fields": {},
+        "partial_kept": kept,
+    }
 
 
 def sweep(count: Callable[[str], int]) -> list[Ended]:
@@ -201,8 +209,8 @@ def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) 
     kept = any(text.strip() for text in streaming.values_list("text", flat=True))
     changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_expires_at__lt=Now()).update(
         status=TurnStatus.INTERRUPTED,
-        error={**INTERRUPTED, "partial_kept": kept},
-        error_code=INTERRUPTED["code"],
+        error=interruption(kept=kept),
+        error_code=INTERRUPTED,
         finished_at=Now(),
         event_no=event_no,
     )

@@ -18,7 +18,7 @@ from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.windows import FIRST_MESSAGES, for_screen, window
 from chatapp.counting import MESSAGE_OVERHEAD
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, Message, MessageRole, Turn, TurnStatus
+from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
 from chatapp.screen import (
     CompressionView,
     ContextView,
@@ -362,6 +362,13 @@ def glance(conversation_id: int) -> tuple[int, bool, bool] | None:
     return row.event_no, compression_state(row).running, row.opened
 
 
+def spoken(conversation_id: int) -> bool:
+    """Whether the last reply has text, or is being written."""
+    replies = live(conversation_id).filter(role=MessageRole.ASSISTANT).order_by("-seq")
+    text, status = replies.values_list("text", "status").first() or ("", "")
+    return bool(text.strip()) or status == MessageStatus.STREAMING
+
+
 def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
     """One turn with its manifest, as JSON. Raises NotFound."""
     row = owned(user_id, code)
@@ -384,5 +391,6 @@ abasis = across(basis)
 aunlocked_basis = across(unlocked_basis)
 aowned_frame = across(owned_frame)
 aglance = across(glance)
+aspoken = across(spoken)
 aturn = across(turn)
 amessage = across(message)

@@ -56,8 +56,8 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         provider_message=str(fields.get("provider_message", "")),
         retry_after=error.get("retry_after"),
         since=turn.finished_at.isoformat() if turn.finished_at else "",
-        can_continue=bool(error.get("partial_kept") or turn.text)
-        or turn.status in {"stopped", "interrupted", "truncated"},
+        # Only a text can be gone on with: thoughts, or nothing at all, are answered again.
+        can_continue=bool(error.get("partial_kept", turn.ruler_tokens)),
     )
 
 

@@ -379,6 +379,20 @@ async def test_i5_shutdown_ends_every_turn_with_its_text(stage: Stage) -> None:
     assert (reply.text, reply.status) == ("as far as it came", "partial")
 
 
+async def test_a_shutdown_before_the_first_word_says_so(stage: Stage) -> None:
+    """Breaks when: whatever a shutdown ends is said to have been written in part."""
+    script, _ = held()
+    stage.upstream.enqueue(script)
+    accepted = await stage.send()
+    await stage.upstream.came(1)
+    await stage.runner.shutdown()
+    turn = await stored(lambda: turn_of(accepted))
+    assert turn.status == "interrupted"
+    assert turn.error is not None
+    assert turn.error["partial_kept"] is False
+    assert "before the reply began" in turn.error["message"]
+
+
 async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,6 +132,7 @@ def test_i5_the_sweep_ends_what_a_dead_process_left_with_its_text(alice: User) -
     assert ended.turn.error is not None
     assert ended.turn.error["code"] == "interrupted"
     assert ended.turn.error["partial_kept"] is True
+    assert "while this reply was written" in ended.turn.error["message"]
     reply = Message.objects.get(pk=accepted.reply_id)
     assert (reply.text, reply.reasoning, reply.status, reply.token_count) == (
         "as far as it came",
@@ -159,6 +160,7 @@ def test_the_sweep_says_when_nothing_was_kept(alice: User) -> None:
     (ended,) = progress.sweep(count)
     assert ended.turn.error is not None
     assert ended.turn.error["partial_kept"] is False
+    assert "before the reply began" in ended.turn.error["message"]
     # The conversation goes on.
     begin(alice, accepted_code(accepted))
 

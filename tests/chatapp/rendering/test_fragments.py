@@ -9,6 +9,7 @@ import pytest
 from django.utils.html import strip_tags
 
 from chatapp import events
+from chatapp.conversations.progress import interruption
 from chatapp.rendering import markdown
 from chatapp.rendering.fragments import render_event
 from chatapp.screen import CompressionView
@@ -257,7 +258,7 @@ class TestOutcomes:
         assert 'class="card"' not in html
 
     def test_a_stopped_turn_says_after_how_many_tokens_and_offers_to_go_on(self) -> None:
-        html = self.finished("stopped", usage={"completion_tokens": 1312})
+        html = self.finished("stopped", usage={"completion_tokens": 1312}, ruler_tokens=1300)
         assert "Stopped after 1,312 tokens." in html
         assert 'hx-post="continue/"' in html
         assert 'class="link" hx-post="regenerate/"' in html
@@ -266,6 +267,18 @@ class TestOutcomes:
         assert "Stopped after ~312 tokens." in self.finished("stopped", ruler_tokens=312)
         assert "Stopped after ~1 token." in self.finished("stopped", ruler_tokens=1)
         assert "Stopped." in self.finished("stopped")
+
+    @pytest.mark.parametrize("status", ["stopped", "interrupted", "truncated", "failed"])
+    def test_what_has_no_text_is_not_offered_to_be_continued(self, status: str) -> None:
+        """Breaks when: Continue goes by the turn's status, or by what the model server billed."""
+        thought = {"completion_tokens": 40}
+        nothing = interruption(kept=False) if status == "interrupted" else None
+        html = self.finished(status, usage=thought, error=nothing)
+        assert 'hx-post="continue/"' not in html
+        assert 'hx-post="regenerate/"' in html
+        kept = interruption(kept=True) if status == "interrupted" else None
+        html = self.finished(status, usage=thought, error=kept, ruler_tokens=12)
+        assert 'hx-post="continue/"' in html
 
     def test_a_failure_is_a_card_with_the_providers_words_folded_away(self) -> None:
         error = {**EVIL_ERROR, "message": "The model server is busy.", "fields": {}}

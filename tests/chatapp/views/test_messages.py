@@ -237,6 +237,25 @@ async def test_regenerate_edit_and_continue(client: AsyncClient, code: str) -> N
     assert live == [4, 5, 6, 7]
 
 
+async def test_a_reply_without_text_is_answered_again_and_not_continued(
+    client: AsyncClient, code: str
+) -> None:
+    """By hand too: the model would be told to go on with nothing.
+
+    Breaks when: ``proceed`` does not look at what there is to continue.
+    """
+    empty = await client.post(f"/c/{code}/continue/", headers=JSON)
+    assert (empty.status_code, empty.json()["error"]["code"]) == (409, "nothing_to_continue")
+    await send(client, code)
+    await settle()
+    await Message.objects.filter(role="assistant").aupdate(text=" ", status="partial")
+    refused = await client.post(f"/c/{code}/continue/", headers=JSON)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "nothing_to_continue")
+    assert await Message.objects.acount() == 2
+    assert (await client.post(f"/c/{code}/regenerate/", headers=JSON)).status_code == 202
+    await settle()
+
+
 async def test_what_was_replaced_stays_readable(
     client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
