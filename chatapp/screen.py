@@ -104,6 +104,8 @@ class CompressionView(View):
     #: Messages that the run takes in; 0 where that is not known.
     tokens_written: int = 0
     #: Tokens of summary that it has written, as far as is known.
+    interrupted: bool = False
+    #: The last run was asked for by its owner and ended with its process.
     version: int = 0
     boundary: int = 0
     #: ``seq`` of the last message that the summary stands for; 0 for none.

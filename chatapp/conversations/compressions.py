@@ -38,6 +38,8 @@ def compression_view(row: Conversation) -> CompressionView:
         started_at=state.started_at,
         messages_under_way=row.compressing_messages if state.running else 0,
         tokens_written=underway.of(row.pk) if state.running else 0,
+        # Any other is made up for by the next turn, or by answering again.
+        interrupted=state.died is Trigger.MANUAL,
         version=row.compression_version,
         boundary=row.compressed_through,
         summary=row.compressed_context,

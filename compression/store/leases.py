@@ -19,6 +19,9 @@ from compression.models import CompressibleConversation
 from compression.store.rows import RELEASED, conversations, free, insert, writable
 from compression.types import SummaryStatus, Trigger
 
+NOBODY = "nobody"
+"""The token of a lease whose holder is known to have died."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionState:
@@ -29,6 +32,8 @@ class CompressionState:
     locks_input: bool = False
     #: The page's courtesy: a send is accepted all the same.
     started_at: datetime | None = None
+    died: Trigger | None = None
+    #: What the last run was for, if it ended with its process and none has begun since.
 
 
 def claim(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> str | None:
@@ -117,13 +122,17 @@ def cancel(conversation_id: int) -> bool:
 
 
 def release_all() -> int:
-    """Give every lease back: the caller knows that no process lives which could hold one.
+    """Free every lease: the caller knows that no process lives which could hold one.
 
-    How many there were.
+    How many there were. As after an expiry, the rows still say whose end that was.
     """
     model = conf.conversation_model()
     held = model._default_manager.exclude(compression_token="")
-    return held.update(**RELEASED, **model.compression_changes("release"))
+    return held.filter(compression_lease_expires_at__isnull=False).update(
+        compression_token=NOBODY,
+        compression_lease_expires_at=None,
+        **model.compression_changes("release"),
+    )
 
 
 def compression_state(conversation: CompressibleConversation) -> CompressionState:
@@ -133,7 +142,7 @@ def compression_state(conversation: CompressibleConversation) -> CompressionStat
         return CompressionState()
     alive = conversations(conversation.pk).filter(compression_token=token).exclude(free()).exists()
     if not alive:
-        return CompressionState()
+        return CompressionState(died=Trigger(conversation.compression_trigger))
     return CompressionState(
         running=True,
         trigger=Trigger(conversation.compression_trigger),

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
-from tests.browser.screen import Screen, imported
+from tests.browser.screen import Screen, imported, sign_in
 from tests.browser.scripts import summary
 from tests.browser.test_accessibility import in_both_themes
 from tests.browser.test_compression import DETAILS, RULE, fill
-from tests.servers import RunningServer
+from tests.servers import RunningServer, start_server
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -86,6 +86,60 @@ async def test_a_compression_that_is_waited_for_can_be_cancelled(
     await expect(screen.page.get_by_role("progressbar")).to_have_count(0)
     await expect(screen.page.get_by_role("region", name="Compressed messages")).to_have_count(0)
     await screen.ask("Nothing was lost.")
+
+
+async def test_what_is_left_out_because_somebody_cancelled_says_so(
+    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+) -> None:
+    await screen.page.goto(imported(product, tmp_path, *[f"{RULE} {DETAILS}"] * 18))
+    model.script(summary(RULE, seconds=120), REPLY)
+    await screen.send("And now?")
+    await screen.button("Cancel").click()
+    notice = screen.page.locator("#notice")
+    because = re.compile(r"left out of what the model sees, because the compression was cancelled")
+    await expect(notice).to_contain_text(because)
+    await screen.page.reload()
+    await expect(notice).to_contain_text(because)
+
+
+async def test_a_compression_that_dies_with_the_server_can_be_asked_for_again(
+    browser: Browser, model: RunningUpstream, tmp_path: Path
+) -> None:
+    """The page that was open, and one that is loaded afterwards, say what became of it.
+
+    Breaks when: the next start clears what the dead process held.
+    """
+    url, window = model.base_url, "4096"
+    server = start_server(tmp_path, OPENAI_BASE_URL=url, CONTEXT_WINDOW=window)
+    context = await browser.new_context(
+        base_url=server.base_url, storage_state=await sign_in(server, browser)
+    )
+    screen = Screen(await context.new_page())
+    try:
+        await screen.page.goto("/?new")
+        await fill(screen, 3)
+        model.script(summary(RULE, seconds=120))
+        await screen.button("Compact").click()
+        await expect(screen.page.locator(".compressing")).to_contain_text("written")
+        server.kill()
+        server = start_server(
+            tmp_path, port=server.port, OPENAI_BASE_URL=url, CONTEXT_WINDOW=window
+        )
+        card = screen.page.locator("#compression .card")
+        await expect(card).to_contain_text("The conversation was not compressed.", timeout=60_000)
+        await expect(screen.status).to_have_text("Conversation not compressed")
+        await expect(screen.box).to_be_editable()
+        await screen.page.reload()
+        await expect(card).to_contain_text("Nothing was lost.")
+        assert await in_both_themes(screen.page) == []
+        model.reset()
+        await card.get_by_role("button", name="Try again").click()
+        divider = screen.page.get_by_role("region", name="Compressed messages")
+        await expect(divider).to_be_visible()
+        await expect(card).to_have_count(0)
+    finally:
+        await context.close()
+        server.kill()
 
 
 async def test_a_compression_that_fails_says_what_can_be_done(

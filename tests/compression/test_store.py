@@ -168,8 +168,13 @@ def test_c17_what_nobody_lives_to_hold_is_free_at_once() -> None:
     token = claim(held)
     untouched = stored(free)
     assert store.release_all() == 1
+    assert store.release_all() == 0
     assert not store.renew(held.pk, token)
-    assert claim(held)
+    assert store.compression_state(stored(held)).died is Trigger.THRESHOLD
+    second = claim(held)
+    assert store.compression_state(stored(held)).died is None
+    assert store.release(held.pk, second)
+    assert store.compression_state(stored(held)) == store.CompressionState()
     assert stored(free).event_no == untouched.event_no
 
 

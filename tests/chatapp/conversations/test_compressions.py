@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from chatapp.conversations.compressions import compression_view
 from chatapp.models import Conversation
-from compression import services
+from compression import services, store
 from compression.engine import Engine
 from compression.testing import CountingSummarizer
 from compression.types import Trigger
@@ -16,6 +18,7 @@ from tests.compression.hosting import (
     TRANSCRIPT,
     add,
     database,
+    expire_lease,
     new_conversation,
     stored,
 )
@@ -61,6 +64,36 @@ async def test_an_edit_stands_for_what_it_edited() -> None:
         before.message_count,
         before.tokens_before,
     )
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["at-the-next-start", "by-expiry"])
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.BACKGROUND])
+async def test_what_somebody_asked_for_and_a_dead_process_left_is_said(
+    trigger: Trigger, known: bool
+) -> None:
+    """Until another run begins, or the reader has dismissed it.
+
+    Breaks when: the next start gives every lease back without a trace.
+    """
+    conversation = await database(new_conversation, 20)
+
+    async def interrupted() -> bool:
+        row = await database(stored, conversation)
+        view = await database(compression_view, row)
+        assert not view.running
+        return view.interrupted
+
+    for _ in range(2):
+        assert await store.aclaim(conversation.pk, trigger=trigger, locks_input=True)
+        await database(store.release_all if known else partial(expire_lease, conversation))
+        assert await interrupted() is (trigger is Trigger.MANUAL)
+        assert await services.cancel(conversation.pk)
+        assert not await interrupted()
+    assert await store.aclaim(conversation.pk, trigger=trigger, locks_input=True)
+    await database(store.release_all if known else partial(expire_lease, conversation))
+    engine = Engine(transcript=TRANSCRIPT, counter=COUNTER, summarizers=(CountingSummarizer(),))
+    await services.compress(conversation.pk, engine=engine, sizes=SIZES, trigger=Trigger.MANUAL)
+    assert not await interrupted()
 
 
 async def test_undo_and_redo_are_offered_when_they_can_be_had() -> None:
