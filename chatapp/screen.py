@@ -121,6 +121,8 @@ class CompressionView(View):
     #: A person wrote in it, after the model.
     degraded: bool = False
     can_undo: bool = False
+    undoes: str = ""
+    #: The trigger of what Undo takes back.
     can_redo: bool = False
     truncated_through: int = 0
     truncated_count: int = 0

@@ -29,6 +29,7 @@ def compression_view(row: Conversation) -> CompressionView:
     active = None
     if row.compression_version:
         active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
+    made_by = _made_by(active) if active else ""
     messages, tokens = _stands_for(row)
     truncated = _truncated(row)
     return CompressionView(
@@ -48,9 +49,10 @@ def compression_view(row: Conversation) -> CompressionView:
         tokens_before=tokens,
         tokens_after=active.summary_tokens if active else 0,
         model=active.model if active else "",
-        edited=active is not None and _edited(active),
+        edited=made_by == Trigger.EDIT,
         degraded=active.degraded if active else False,
         can_undo=active is not None and active.restored_from != 0,
+        undoes=made_by,
         can_redo=store.undone(row.pk),
         truncated_through=row.truncated_through,
         truncated_count=truncated,
@@ -59,14 +61,14 @@ def compression_view(row: Conversation) -> CompressionView:
     )
 
 
-def _edited(active: Summary) -> bool:
-    """Whether a person wrote the version, or the one that it restores."""
-    if not active.restored_from:
-        return active.trigger == Trigger.EDIT
+def _made_by(active: Summary) -> str:
+    """The trigger of the version, or of the one that it restores; empty where that is none."""
+    if active.restored_from is None:
+        return active.trigger
     restored = Summary.objects.filter(
         conversation=active.conversation_id, version=active.restored_from
     )
-    return restored.filter(trigger=Trigger.EDIT).exists()
+    return restored.values_list("trigger", flat=True).first() or ""
 
 
 def takes_in(conversation_id: int, messages: int) -> None:

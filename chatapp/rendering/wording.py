@@ -17,6 +17,11 @@ _CAUSES = {
     "restore": "brought along from the earlier conversation",
     "clear": "cleared by a person",
 }
+_TAKEN_BACK = {
+    "edit": "Takes back the edit",
+    "clear": "Takes back the start afresh",
+    "restore": "Takes away what was brought along",
+}
 _STANDINGS = {"superseded": "replaced"}
 _DONE_FIRST = {
     "continue": "nothing",
@@ -40,6 +45,11 @@ def cause(version: Mapping[str, Any]) -> str:
     if restored is not None:
         return f"restored from version {restored}" if restored else "the summary taken away"
     return _CAUSES.get(version["trigger"], str(version["trigger"]))
+
+
+def taken_back(trigger: str) -> str:
+    """What Undo does where that is not a compression, which its name says."""
+    return _TAKEN_BACK.get(trigger, "")
 
 
 def standing(status: str) -> str:

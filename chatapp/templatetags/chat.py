@@ -64,6 +64,12 @@ def cause(version: dict[str, Any]) -> str:
 
 
 @register.filter
+def taken_back(trigger: str) -> str:
+    """What Undo takes back, in words."""
+    return wording.taken_back(trigger)
+
+
+@register.filter
 def standing(status: str) -> str:
     """What has become of a version."""
     return wording.standing(status)

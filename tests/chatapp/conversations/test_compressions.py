@@ -66,6 +66,34 @@ async def test_an_edit_stands_for_what_it_edited() -> None:
     )
 
 
+async def test_it_is_known_what_undo_takes_back() -> None:
+    """Breaks when: a version that was restored is taken for the act of restoring."""
+    conversation = await compressed_twice()
+
+    async def undoes() -> str:
+        view = await database(compression_view, await database(stored, conversation))
+        assert view.edited is (view.undoes == "edit")
+        return view.undoes
+
+    assert await undoes() == "manual"
+    await services.edit(
+        conversation.pk,
+        conversation.compressed_context + "\n\n## Decisions\n- We meet on Monday.\n",
+        expected_version=2,
+        author_id=conversation.owner_id,
+        counter=COUNTER,
+        sizes=SIZES,
+    )
+    assert await undoes() == "edit"
+    await services.clear(conversation.pk, transcript=TRANSCRIPT)
+    assert await undoes() == "clear"
+    for expected in ("edit", "manual", "manual", ""):
+        await services.undo(conversation.pk, transcript=TRANSCRIPT)
+        assert await undoes() == expected
+    await services.redo(conversation.pk, transcript=TRANSCRIPT)
+    assert await undoes() == "manual"
+
+
 @pytest.mark.parametrize("known", [True, False], ids=["at-the-next-start", "by-expiry"])
 @pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.BACKGROUND])
 async def test_what_somebody_asked_for_and_a_dead_process_left_is_said(

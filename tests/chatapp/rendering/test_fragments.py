@@ -344,6 +344,21 @@ class TestCompression:
         for name in ("View summary", "Edit summary", "Undo compression"):
             assert name in elements.text
 
+    @pytest.mark.parametrize(
+        ("trigger", "said"), [("edit", "takes back the edit"), ("threshold", "")]
+    )
+    def test_what_undo_takes_back_is_said_where_it_is_no_compression(
+        self, trigger: str, said: str
+    ) -> None:
+        """Beside the button, whose name stays what it is."""
+        compression = compressed(undoes=trigger)
+        html = render_event(
+            events.SummaryChanged(**ENVELOPE, version=2, compression=compression, context=context())
+        )
+        assert ">Undo compression</button>" in html
+        assert (f'<span class="hint">{said}</span>' in html) is bool(said)
+        assert ('title="Takes back' in html) is bool(said)
+
     def test_a_failure_says_that_nothing_was_lost(self) -> None:
         html = render_event(failed_compression("The model did not finish."))
         assert "Nothing was lost" in html
