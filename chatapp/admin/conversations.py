@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
 from chatapp.conversations.records import record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
+from chatapp.rendering import wording
 from chatapp.text import visible
 from compression.admin import (
     Fact,
@@ -143,13 +144,17 @@ class ConversationAdmin(Shown):
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Facts, the links to messages, and the newest versions."""
         rows = obj.summaries.order_by("-pk").only(
-            "version", "status", "trigger", "created_at", "conversation_id"
+            "version", "status", "trigger", "restored_from", "created_at", "conversation_id"
         )
         versions = [
             Fact(
                 label="Summary",
                 value=format_html(
-                    "{} · {} · {} · {}", row, row.status, row.trigger, moment(row.created_at)
+                    "{} · {} · {} · {}",
+                    row,
+                    wording.standing(row.status),
+                    wording.cause({"trigger": row.trigger, "restored_from": row.restored_from}),
+                    moment(row.created_at),
                 ),
                 url=summary_page(request, row.pk),
             )

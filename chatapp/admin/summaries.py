@@ -15,6 +15,7 @@ from chatapp.conversations.records import record_access
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import DEFAULT_WINDOW
 from chatapp.models import Summary
+from chatapp.rendering import wording
 from chatapp.text import visible
 from compression import conf
 from compression.admin import SummaryReviewAdmin
@@ -39,6 +40,18 @@ class SummaryAdmin(SummaryReviewAdmin):
     def shown(self, text: str) -> str:
         """Characters that deceive the eye lose their power."""
         return visible(text)
+
+    def words(self, field: str, value: str) -> str:
+        """As in the chat."""
+        return wording.standing(value) if field == "status" else wording.trigger(value)
+
+    def cause(self, summary: Summary) -> str:
+        """As in the chat."""
+        return wording.cause({"trigger": summary.trigger, "restored_from": summary.restored_from})
+
+    def maker(self, summary: Summary) -> str:
+        """As in the chat."""
+        return wording.maker(summary.model)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Leaves a record."""

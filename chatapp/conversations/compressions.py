@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from chatapp import underway
 from chatapp.models import Conversation, Message, Summary
 from chatapp.screen import CompressionView
 from compression import store
 from compression.database import across
 from compression.types import Trigger
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Version:
-    """One version as far as it says what it stands for."""
-
-    parent: int
-    restored_from: int | None
-    first_seq: int
-    message_count: int
-    source_tokens: int
 
 
 def compression_view(row: Conversation) -> CompressionView:
@@ -30,7 +17,7 @@ def compression_view(row: Conversation) -> CompressionView:
     if row.compression_version:
         active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
     made_by = _made_by(active) if active else ""
-    messages, tokens = _stands_for(row)
+    stood = store.stands_for(active) if active and row.compressed_through else store.StandsFor()
     truncated = _truncated(row)
     return CompressionView(
         running=state.running,
@@ -45,8 +32,8 @@ def compression_view(row: Conversation) -> CompressionView:
         boundary=row.compressed_through,
         summary=row.compressed_context,
         compressed_at=row.compressed_at,
-        message_count=messages,
-        tokens_before=tokens,
+        message_count=stood.message_count,
+        tokens_before=stood.source_tokens,
         tokens_after=active.summary_tokens if active else 0,
         model=active.model if active else "",
         edited=made_by == Trigger.EDIT,
@@ -74,47 +61,6 @@ def _made_by(active: Summary) -> str:
 def takes_in(conversation_id: int, messages: int) -> None:
     """Store how many messages the run under way takes in, for pages of every process."""
     Conversation.objects.filter(pk=conversation_id).update(compressing_messages=messages)
-
-
-def _stands_for(row: Conversation) -> tuple[int, int]:
-    """Messages and ruler tokens that the active version and those before it took in.
-
-    Each version says what its own span was; an edit repeats the span of the version it changed,
-    so spans are told apart by where they begin.
-    """
-    if not row.compressed_through:
-        return 0, 0
-    fields = (
-        "version",
-        "parent",
-        "restored_from",
-        "first_seq",
-        "message_count",
-        "source_tokens",
-    )
-    versions = {
-        number: _Version(
-            parent=parent,
-            restored_from=restored_from,
-            first_seq=first_seq,
-            message_count=count,
-            source_tokens=tokens,
-        )
-        for number, parent, restored_from, first_seq, count, tokens in Summary.objects.filter(
-            conversation=row, version__gt=0
-        ).values_list(*fields)
-    }
-    spans: dict[int, _Version] = {}
-    number = row.compression_version
-    while number in versions:
-        version = versions.pop(number)
-        if version.restored_from != 0:
-            spans.setdefault(version.first_seq, version)
-        number = version.parent
-    return (
-        sum(one.message_count for one in spans.values()),
-        sum(one.source_tokens for one in spans.values()),
-    )
 
 
 def _truncated(row: Conversation) -> int:

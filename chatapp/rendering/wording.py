@@ -47,6 +47,11 @@ def cause(version: Mapping[str, Any]) -> str:
     return _CAUSES.get(version["trigger"], str(version["trigger"]))
 
 
+def trigger(value: str) -> str:
+    """What any version of this trigger was made for."""
+    return "restored or brought along" if value == "restore" else _CAUSES.get(value, value)
+
+
 def taken_back(trigger: str) -> str:
     """What Undo does where that is not a compression, which its name says."""
     return _TAKEN_BACK.get(trigger, "")

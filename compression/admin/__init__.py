@@ -1,5 +1,6 @@
 """Reviewing summaries in Django's admin: bases that a host registers for its own two models."""
 
+from compression.admin.facts import covered
 from compression.admin.review import (
     Fact,
     ReviewAdmin,
@@ -9,7 +10,7 @@ from compression.admin.review import (
     moments,
     told,
 )
-from compression.admin.summaries import SummaryReviewAdmin, covered
+from compression.admin.summaries import SummaryReviewAdmin
 
 __all__ = [
     "Fact",

@@ -115,6 +115,23 @@ class ShownValuesFilter(admin.AllValuesFieldListFilter):
             yield {**choice, "display": self._shown(str(choice["display"])) or "(empty)"}
 
 
+class WordsFilter(admin.ChoicesFieldListFilter):
+    """The choices of a field, in the words of the page."""
+
+    def __init__(
+        self, field: Any, request: Any, params: Any, model: Any, model_admin: Any, field_path: str
+    ) -> None:
+        super().__init__(field, request, params, model, model_admin, field_path)
+        self._words = model_admin.words
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        """One line for each choice, after the first one, which is all of them."""
+        first, *rest = super().choices(changelist)
+        yield first
+        for choice in rest:
+            yield {**choice, "display": self._words(self.field_path, str(choice["display"]))}
+
+
 class ReviewAdmin(ModelAdmin):
     """A model that is looked at: nothing is added, changed or deleted here, singly or in bulk."""
 

@@ -7,6 +7,7 @@ does goes through the store like everywhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -16,12 +17,25 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from compression import store
+from compression.admin.facts import (
+    ATTEMPTS,
+    PEOPLES,
+    bill,
+    covered,
+    or_none,
+    price,
+    seconds,
+    share,
+    usage,
+    yes,
+)
 from compression.admin.review import (
     Fact,
     LedgerLine,
     Listing,
     ReviewAdmin,
     ShownValuesFilter,
+    WordsFilter,
     moment,
     moments,
     told,
@@ -31,7 +45,6 @@ from compression.editing import apply_edit
 from compression.exceptions import CompressionError, StaleVersion, SummaryInvalid
 from compression.ledger import from_json
 from compression.markdown import render
-from compression.models import AbstractSummary
 from compression.ports import TokenCounter, Transcript
 from compression.store.rows import conversations
 from compression.tokens import default_counter
@@ -50,16 +63,21 @@ class SummaryReviewAdmin(ReviewAdmin):
     review_template = "admin/compression/summary.html"
     list_display: tuple[Any, ...] = (
         "label",
-        "status",
-        "trigger",
+        "became",
+        "made_for",
         "covers",
-        "source_tokens",
-        "summary_tokens",
+        "its_tokens",
+        "whole_tokens",
         "without_model",
         "model_name",
         moments("created_at"),
     )
-    list_filter = ("trigger", "status", "degraded", ("model", ShownValuesFilter))
+    list_filter = (
+        ("trigger", WordsFilter),
+        ("status", WordsFilter),
+        "degraded",
+        ("model", ShownValuesFilter),
+    )
     list_select_related: ClassVar[tuple[str, ...]] = ("conversation", "author")
     ordering = ("-pk",)
 
@@ -103,6 +121,18 @@ class SummaryReviewAdmin(ReviewAdmin):
         """Whether to show what an audit found only in the originals."""
         return True
 
+    def words(self, field: str, value: str) -> str:
+        """A trigger or a status, as the host calls it."""
+        return value
+
+    def cause(self, summary: Any) -> str:
+        """What a version was made for."""
+        return self.words("trigger", summary.trigger)
+
+    def maker(self, summary: Any) -> str:
+        """What wrote it; empty when nothing did."""
+        return self.shown(summary.model)
+
     def limit_tokens(self, summary: Any) -> int:
         """The most ruler tokens that a person's edit may have: twice the cap."""
         return 2 * settings().summary_tokens
@@ -126,11 +156,31 @@ class SummaryReviewAdmin(ReviewAdmin):
     @admin.display(description="model", ordering="model")
     def model_name(self, summary: Any) -> str:
         """What wrote it."""
-        return self.shown(summary.model)
+        return self.maker(summary)
 
-    @admin.display(description="covers", ordering="through_seq")
+    @admin.display(description="status", ordering="status")
+    def became(self, summary: Any) -> str:
+        """What has become of it."""
+        return self.words("status", summary.status)
+
+    @admin.display(description="trigger", ordering="trigger")
+    def made_for(self, summary: Any) -> str:
+        """What it was made for."""
+        return self.cause(summary)
+
+    @admin.display(description="their tokens", ordering="source_tokens")
+    def its_tokens(self, summary: Any) -> int:
+        """Those of the messages that it took in."""
+        return int(summary.source_tokens)
+
+    @admin.display(description="whole summary", ordering="summary_tokens")
+    def whole_tokens(self, summary: Any) -> int:
+        """Those of its text, which stands for what earlier versions took in too."""
+        return int(summary.summary_tokens)
+
+    @admin.display(description="took in", ordering="through_seq")
     def covers(self, summary: Any) -> str:
-        """The messages that a version stands for: first, last and how many."""
+        """The messages that a version itself took in: first, last and how many."""
         if not summary.through_seq:
             return ""
         return f"{summary.first_seq:,}–{summary.through_seq:,} ({summary.message_count:,})"
@@ -146,6 +196,8 @@ class SummaryReviewAdmin(ReviewAdmin):
             "title": self.label(obj),
             "facts": self.facts(request, obj),
             "text": self.shown(obj.text),
+            "text_title": "What the model sees" if active else "Text",
+            "attempt": obj.status in ATTEMPTS and not obj.text,
             "raw_text": obj.text,
             "ledger": self.ledger_lines(request, obj),
             "audit": self.audit_listings(request, obj),
@@ -161,6 +213,7 @@ class SummaryReviewAdmin(ReviewAdmin):
         """What is known of a version, in the order in which a reviewer asks."""
         conversation_url = self.conversation_url(request, summary)
         author = summary.author
+        by_person = summary.trigger in PEOPLES
         return [
             Fact(
                 label="Conversation",
@@ -169,32 +222,42 @@ class SummaryReviewAdmin(ReviewAdmin):
             ),
             Fact(label="Version", value=summary.version or "never became one"),
             Fact(label="Made on version", value=summary.parent or "none"),
-            Fact(label="Restores version", value=_or_none(summary.restored_from)),
-            Fact(label="Status", value=summary.status),
+            Fact(label="Restores version", value=or_none(summary.restored_from)),
+            Fact(label="Status", value=self.words("status", summary.status)),
             Fact(label="Reason", value=self.shown(summary.reason) or "none"),
-            Fact(label="Trigger", value=summary.trigger),
-            Fact(
-                label="Stands for",
-                value=covered(summary),
-                url=self.messages_url(request, summary) if summary.through_seq else "",
-            ),
-            Fact(
-                label="Tokens",
-                value=f"{summary.source_tokens:,} → {summary.summary_tokens:,}",
-            ),
-            Fact(label="Usage of the window", value=_usage(summary)),
-            *_bill(summary.audit or {}),
-            Fact(label="Model", value=self.shown(summary.model) or "none"),
+            Fact(label="Trigger", value=self.cause(summary)),
+            *self._spans(request, summary),
+            Fact(label="Usage of the window", value=usage(summary)),
+            # A person's version repeats the audit of the one that it changed.
+            *([] if by_person else bill(summary.audit or {})),
+            Fact(label="Model", value=self.maker(summary) or "none"),
             Fact(label="Instructions", value=summary.prompt_version or "none"),
-            Fact(label="Cost", value=f"{summary.cost} USD" if summary.cost else "not known"),
-            Fact(label="Seconds", value=_or_none(summary.duration)),
+            Fact(label="Cost", value=price(summary, by_person=by_person)),
+            Fact(label="Seconds", value=seconds(summary.duration)),
             Fact(
                 label="Written by",
                 value=self.shown(author.get_username()) if author else "the machine",
             ),
-            Fact(label="Extract without a model (degraded)", value=_yes(summary.degraded)),
+            Fact(label="Extract in place of a model that failed", value=yes(summary.degraded)),
             Fact(label="Created", value=moment(summary.created_at)),
         ]
+
+    def _spans(self, request: HttpRequest, summary: Any) -> list[Fact]:
+        """What the text stands for in all, and what this version added to that."""
+        if not summary.through_seq:
+            return [Fact(label="Stands for", value=covered(summary))]
+        whole = store.stands_for(summary)
+        own = self.messages_url(request, summary)
+        facts = [Fact(label="Stands for", value=covered(summary, whole), url=own)]
+        if whole.message_count > summary.message_count:
+            facts[0] = replace(facts[0], url="")
+            took = f"{summary.message_count:,} messages, {summary.source_tokens:,} tokens"
+            span = f"{summary.first_seq:,} to {summary.through_seq:,}"
+            facts.append(
+                Fact(label="Of these, taken in by this version", value=f"{took}, {span}", url=own)
+            )
+        tokens = f"{whole.source_tokens:,} → {summary.summary_tokens:,}"
+        return [*facts, Fact(label="Tokens", value=tokens)]
 
     def ledger_lines(self, request: HttpRequest, summary: Any) -> list[LedgerLine]:
         """All entries ever made, also those that are not in the text any more."""
@@ -230,7 +293,7 @@ class SummaryReviewAdmin(ReviewAdmin):
             del titles["missing"]
         return {
             "sentence": f"{retained:,} of {salient:,} salient items (numbers, names, paths, "
-            f"quotations, dates) are in the summary: {_share(retained / salient)}."
+            f"quotations, dates) are in the summary: {share(retained / salient)}."
             if salient
             else "The messages held no salient items.",
             "lists": [
@@ -322,16 +385,6 @@ class SummaryReviewAdmin(ReviewAdmin):
         return self.page(request, current, more, status=error.status)
 
 
-def covered(summary: AbstractSummary) -> str:
-    """The messages that a version stands for, in words."""
-    if not summary.through_seq:
-        return "no messages"
-    return (
-        f"{summary.message_count:,} messages, {summary.first_seq:,} to {summary.through_seq:,}; "
-        f"boundary {summary.through_seq:,}"
-    )
-
-
 def _expect_version(conversation_id: int, expected: str, text: str) -> None:
     """Hold the conversation's row and raise StaleVersion unless ``expected`` is its version."""
     list(conversations(conversation_id).select_for_update().values_list("pk"))
@@ -344,52 +397,3 @@ def _expect_version(conversation_id: int, expected: str, text: str) -> None:
                 "The summary has changed meanwhile. Look at it again; nothing was done."
             )
         )
-
-
-def _usage(summary: Any) -> str:
-    """What the next request took before and after; it is not taken for a person's change."""
-    before, after = summary.usage_before, summary.usage_after
-    if before is None or after is None:
-        return "not measured"
-    return f"{_share(before)} → {_share(after)}"
-
-
-def _share(value: float) -> str:
-    return f"{100 * value:.0f} %"
-
-
-def _or_none(value: Any) -> Any:
-    return "none" if value is None else value
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
-
-
-def _bill(audit: Mapping[str, Any]) -> list[Fact]:
-    """What the version's accounting and probe say; nothing for versions without them."""
-    bill, probe = audit.get("accounting"), audit.get("probe")
-    facts = []
-    if bill:
-        sizes = f"{bill['tokens_before']:,} → {bill['tokens_after']:,} tokens"
-        if bill.get("cost_before") is not None:
-            sizes += f", {bill['cost_before']:.6f} → {bill['cost_after']:.6f} USD"
-        lost, cost = f"{bill['lost_cache_tokens']:,} tokens", bill["lost_cache_cost"]
-        priced = f"{lost}, {cost:.6f} USD" if cost is not None else lost
-        called = f"{bill['prompt_tokens']:,} in, {bill['completion_tokens']:,} out"
-        if bill.get("calls"):
-            called += f", in {bill['calls']:,} calls"
-        facts += [
-            Fact(label="Next request", value=sizes),
-            Fact(label="Read anew because the prompt cache is lost", value=priced),
-            Fact(label="Tokens of the summary's own calls", value=called),
-        ]
-    if probe:
-        score = (
-            f"{probe['right']} of {probe['asked']} answered from the summary alone, "
-            f"{probe['added']} added"
-            if "right" in probe
-            else probe.get("error", "The messages held nothing to ask about.")
-        )
-        facts.append(Fact(label="Closed-book probe", value=score))
-    return facts

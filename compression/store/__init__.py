@@ -35,6 +35,7 @@ from compression.store.leases import (
     renew,
 )
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
+from compression.store.spans import StandsFor, stands_for
 from compression.store.versions import (
     carry_over,
     clear,
@@ -79,6 +80,7 @@ __all__ = [
     "Breaker",
     "CompressionState",
     "FitDraft",
+    "StandsFor",
     "Version",
     "aapply",
     "aapply_ready",
@@ -133,6 +135,7 @@ __all__ = [
     "restore",
     "save_ready",
     "stale",
+    "stands_for",
     "undo",
     "undone",
     "versions",

@@ -11,8 +11,10 @@ from django.test import Client
 
 from chatapp.models import Conversation, Message, Summary
 from compression import store
-from compression.types import Trigger
+from compression.extractive import LABEL
+from compression.types import SummaryStatus, Trigger
 from tests.reviewing import (
+    AUDIT,
     TRANSCRIPT,
     browser_of,
     conversation_of,
@@ -273,12 +275,70 @@ def test_no_get_changes_anything(
 def test_the_page_says_what_it_covers_and_what_was_lost(client: Client, summary: Summary) -> None:
     page = text_of(client.get(summary_path(summary)))
     assert "2 messages, 1 to 2; boundary 2" in page
+    assert "taken in by this version" not in page
     assert "20 → 20" in page
     assert "80 % → 30 %" in page
     assert "3 of 4 salient items" in page
     assert "75 %" in page
     for line in ("an evicted line", "a refused line", "a note"):
         assert line in page
+
+
+def test_a_rolling_version_is_set_against_all_that_it_stands_for(
+    client: Client, conversation: Conversation, summary: Summary
+) -> None:
+    """Its own span is shorter than the whole summary may be.
+
+    Breaks when: the source of a version is taken to be its own span.
+    """
+    later = summarise(conversation, "Use spaces", through_seq=4)
+    page = text_of(client.get(summary_path(later)))
+    assert "4 messages, 1 to 4; boundary 4" in page
+    assert "2 messages, 20 tokens, 3 to 4" in page
+    assert "40 → 20" in page
+
+
+def test_the_review_speaks_the_words_of_the_chat(
+    client: Client, conversation: Conversation, summary: Summary
+) -> None:
+    """Breaks when: a status or a trigger is shown by the name that the program has for it."""
+    bill: dict[str, Any] = {"tokens_before": 90, "tokens_after": 40, "lost_cache_tokens": 7}
+    bill |= {"lost_cache_cost": None, "prompt_tokens": 11, "completion_tokens": 5}
+    Summary.objects.update(
+        duration=2.0447496560009313, model=LABEL, audit={**AUDIT, "accounting": bill}
+    )
+    page = text_of(client.get(summary_path(summary)))
+    assert "90 → 40 tokens" in page
+    for said in ("at the threshold", "extract, no model", ">2.0<", "in place of a model"):
+        assert said in page
+    post(client, summary, "edit", text=NEW_TEXT)
+    edited = text_of(client.get(summary_path(Summary.objects.get(version=2))))
+    assert "edited by a person" in edited
+    for of_the_parent in ("90 → 40 tokens", "11 in, 5 out", "not known"):
+        assert of_the_parent not in edited
+    listed = text_of(client.get("/admin/chatapp/summary/"))
+    assert "replaced" in listed
+    assert ">superseded<" not in listed
+    assert ">threshold<" not in listed
+    assert text_of(client.get(summary_path(summary))).count("What the model sees") == 0
+
+
+def test_of_an_attempt_it_is_said_that_no_draft_is_kept(
+    client: Client, conversation: Conversation, summary: Summary
+) -> None:
+    store.record_attempt(
+        conversation.pk,
+        run="one",
+        status=SummaryStatus.REJECTED,
+        trigger=Trigger.THRESHOLD,
+        reason="It was longer than its source.",
+        base=store.read_base(conversation.pk),
+        final=True,
+    )
+    page = text_of(client.get(summary_path(Summary.objects.get(status="rejected"))))
+    assert "It was longer than its source." in page
+    assert "no summary came of it" in page
+    assert "and no draft" in page
 
 
 def test_adding_and_deleting_are_impossible(client: Client, summary: Summary) -> None:

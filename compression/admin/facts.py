@@ -1,0 +1,90 @@
+"""What is known of one version, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compression import store
+from compression.admin.review import Fact
+from compression.models import AbstractSummary
+from compression.types import SummaryStatus, Trigger
+
+ATTEMPTS = (SummaryStatus.REJECTED, SummaryStatus.FAILED)
+# What a person does: no model is called for it.
+PEOPLES = (Trigger.EDIT, Trigger.RESTORE, Trigger.CLEAR)
+
+
+def covered(summary: AbstractSummary, whole: store.StandsFor | None = None) -> str:
+    """The messages that a version took in, or those of the ``whole`` summary, in words."""
+    if not summary.through_seq:
+        return "nothing: no summary came of it" if summary.status in ATTEMPTS else "no messages"
+    span = whole or summary
+    return (
+        f"{span.message_count:,} messages, {span.first_seq:,} to {summary.through_seq:,}; "
+        f"boundary {summary.through_seq:,}"
+    )
+
+
+def usage(summary: Any) -> str:
+    """What the next request took before and after; it is not taken for a person's change."""
+    before, after = summary.usage_before, summary.usage_after
+    if before is None or after is None:
+        return "not measured"
+    return f"{share(before)} → {share(after)}"
+
+
+def share(value: float) -> str:
+    """A share of 1 as percents."""
+    return f"{100 * value:.0f} %"
+
+
+def or_none(value: Any) -> Any:
+    """The value, or the word for there being none."""
+    return "none" if value is None else value
+
+
+def price(summary: Any, *, by_person: bool) -> str:
+    """What the calls for it cost; a person's change takes none."""
+    if summary.cost:
+        return f"{summary.cost} USD"
+    return "none" if by_person else "not known"
+
+
+def seconds(duration: float | None) -> str:
+    """How long it took, to a tenth."""
+    return "none" if duration is None else f"{duration:.1f}"
+
+
+def yes(value: bool) -> str:
+    """Yes or no."""
+    return "yes" if value else "no"
+
+
+def bill(audit: Mapping[str, Any]) -> list[Fact]:
+    """What the version's accounting and probe say; nothing for versions without them."""
+    bill, probe = audit.get("accounting"), audit.get("probe")
+    facts = []
+    if bill:
+        sizes = f"{bill['tokens_before']:,} → {bill['tokens_after']:,} tokens"
+        if bill.get("cost_before") is not None:
+            sizes += f", {bill['cost_before']:.6f} → {bill['cost_after']:.6f} USD"
+        lost, cost = f"{bill['lost_cache_tokens']:,} tokens", bill["lost_cache_cost"]
+        priced = f"{lost}, {cost:.6f} USD" if cost is not None else lost
+        called = f"{bill['prompt_tokens']:,} in, {bill['completion_tokens']:,} out"
+        if bill.get("calls"):
+            called += f", in {bill['calls']:,} calls"
+        facts += [
+            Fact(label="Next request", value=sizes),
+            Fact(label="Read anew because the prompt cache is lost", value=priced),
+            Fact(label="Tokens of the summary's own calls", value=called),
+        ]
+    if probe:
+        score = (
+            f"{probe['right']} of {probe['asked']} answered from the summary alone, "
+            f"{probe['added']} added"
+            if "right" in probe
+            else probe.get("error", "The messages held nothing to ask about.")
+        )
+        facts.append(Fact(label="Closed-book probe", value=score))
+    return facts
