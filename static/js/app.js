@@ -8,6 +8,7 @@ import * as files from "./files.js";
 import * as keys from "./keys.js";
 import * as list from "./list.js";
 import * as models from "./models.js";
+import * as outbox from "./outbox.js";
 import * as scroll from "./scroll.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
@@ -59,7 +60,7 @@ drawer.start();
 scroll.start();
 list.start();
 models.start();
-socket.start({ onOpen: composer.resend, onMessage: arrived });
+socket.start({ onOpen: outbox.resend, onMessage: arrived });
 
 document.body.addEventListener("htmx:wsBeforeMessage", ({ detail }) => {
   if (changesMore(detail.message)) release = scroll.hold();

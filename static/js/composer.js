@@ -1,13 +1,11 @@
-// Writing and sending: the message is shown at once and its draft is kept until it is acknowledged.
+// The box in which messages are written, and what becomes of what is sent.
 
-import { GIVES_UP, all, box, clearErrors, code, composer, copy, feed, find, fit, main, make, post, showError, store, uuid } from "./page.js";
+import { all, box, clearErrors, code, composer, feed, find, fit, main, showError, uuid } from "./page.js";
 import * as drafts from "./drafts.js";
-import { placeDivider } from "./feed.js";
+import * as outbox from "./outbox.js";
 import { question } from "./scroll.js";
 import { refusal, sendAsBranch, sendElsewhere } from "./message.js";
 
-const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
-const SENDING = `sending:${code}`;
 const send = find(".send", composer);
 const stop = find(".stop", composer);
 const compact = find(".compact", composer);
@@ -45,30 +43,11 @@ export function write(text) {
   box.focus();
 }
 
-function pendingArticle(id, text) {
-  const article = make(
-    "article",
-    { className: "message user pending", "data-sending": id, "aria-label": "You" },
-    make("header", {}, make("h2", {}, "You")),
-    make("div", { className: "body verbatim" }, text),
-    make("p", { className: "unsent", hidden: true }, "Not sent "),
-  );
-  const retry = make("button", { type: "button", className: "link" }, "Retry");
-  const take = make("button", { type: "button", className: "link" }, "Copy");
-  retry.addEventListener("click", () => deliver(id, text));
-  take.addEventListener("click", () => copy(text, take));
-  find(".unsent", article).append(retry, " ", take);
-  return article;
-}
-
-const pendingOf = (id) => find(`.pending[data-sending="${CSS.escape(id)}"]`);
-
-function acknowledged(id, text, result) {
-  if (store.get(SENDING)?.includes(id)) store.set(SENDING, "");
+function acknowledged(id, result) {
   if (!box.value.trim()) drafts.drop();
   if (result.reply_seq) seen = Math.max(seen, result.reply_seq);
   // The waiting message is shown by the server, at the place where it can be changed.
-  if (result.queued) pendingOf(id)?.remove();
+  if (result.queued) outbox.pendingOf(id)?.remove();
 }
 
 /** Someone wrote meanwhile, in another tab perhaps: the writer chooses where the text goes. */
@@ -92,42 +71,11 @@ function movedOn(id, text, message) {
 }
 
 function refused(id, text, answer) {
-  pendingOf(id)?.remove();
-  store.set(SENDING, "");
   // Before what was written meanwhile; after a reload it may be back already.
   if (!box.value.includes(text)) write(box.value.trim() ? `${text}\n${box.value}` : text);
   const { error } = answer.json;
   if (error?.code === "moved_on") movedOn(id, text, error.message);
   else refusal(answer);
-}
-
-/** Deliver one message, again if need be; the same identifier can make it only once. */
-async function deliver(id, text) {
-  store.set(SENDING, JSON.stringify({ id, text }));
-  let article = pendingOf(id);
-  if (!article) {
-    article = pendingArticle(id, text);
-    feed.append(article);
-    find("#empty")?.remove();
-    placeDivider();
-  }
-  const unsent = find(".unsent", article);
-  unsent.hidden = true;
-  const late = setTimeout(() => (unsent.hidden = false), NOT_CONFIRMED);
-  try {
-    const answer = await post(main.dataset.urlSend, { text, client_msg_id: id, last_seen_seq: seen }, AbortSignal.timeout(GIVES_UP));
-    const error = answer.json.error;
-    if (answer.ok) acknowledged(id, text, answer.json);
-    else if (answer.status < 500 || (error && !error.retryable)) refused(id, text, answer);
-    else {
-      unsent.hidden = false; // It may be stored all the same: it is the same message that is sent again.
-      if (error) showError(error.message);
-    }
-  } catch {
-    unsent.hidden = false;
-  } finally {
-    clearTimeout(late);
-  }
 }
 
 /** The first message: if it is refused, what was written and chosen stays where it is. */
@@ -161,29 +109,17 @@ export function submit() {
   clearErrors();
   box.value = "";
   fit(box);
-  deliver(id, text);
+  outbox.put(id, text);
   // What waits for the end of a reply is no question yet: the reader of that reply reads on.
   if (!isOpen()) question();
   applyState();
 }
 
-/** After a reconnection: what was not confirmed goes out again with its own identifier. */
-export function resend() {
-  for (const article of all(".pending")) {
-    if (!find(".unsent", article).hidden) deliver(article.dataset.sending, find(".body", article).textContent);
-  }
-}
-
 export function start() {
   drafts.start();
-  const unconfirmed = code && JSON.parse(store.get(SENDING) || "null");
-  if (unconfirmed) {
-    if (drafts.articleOf(unconfirmed.id)) store.set(SENDING, "");
-    else deliver(unconfirmed.id, unconfirmed.text);
-  }
+  outbox.start({ acknowledged, refused, seen: () => seen });
   const kept = drafts.kept();
-  const delivered = unconfirmed && kept === unconfirmed.text;
-  if (kept && !box.value && !delivered && !find("#queued .queued")) box.value = kept;
+  if (kept && !box.value && !outbox.holds(kept) && !find("#queued .queued")) box.value = kept;
   box.addEventListener("input", () => {
     fit(box);
     drafts.keep();

@@ -95,6 +95,61 @@ async def test_after_a_pause_offline_the_page_sends_and_catches_up_by_itself(
     await expect(screen.articles).to_have_count(4)
 
 
+async def written_offline(screen: Screen, *texts: str) -> None:
+    """Send them where no request of the page arrives."""
+    await screen.page.route("**/messages/", lambda route: route.abort())
+    for text in texts:
+        await screen.send(text)
+        await expect(screen.articles.last).to_contain_text(text)
+    await expect(screen.feed.get_by_text("Not sent")).to_have_count(len(texts))
+    await screen.page.unroute("**/messages/")
+
+
+@pytest.mark.parametrize("reloaded", [True, False])
+async def test_all_that_was_written_offline_arrives_in_its_order(
+    screen: Screen, reloaded: bool
+) -> None:
+    """Breaks when: the browser keeps the last one only, sends several at once, or has not looked
+    at the page before it says which message it has seen."""
+    page = screen.page
+    await screen.ask("Hello.")
+    await written_offline(screen, "First ALPHA.", "Then BETA.")
+    await expect(screen.feed.get_by_text("Not sent").first).to_be_visible()
+    if reloaded:
+        await page.reload()
+    else:
+        await screen.button("Retry").last.click()
+    await expect(screen.articles).to_have_count(6)
+    await expect(screen.articles.last).to_contain_text("You said: Then BETA.")
+    await expect(screen.feed.locator(".body")).to_have_text(
+        [
+            *("Hello.", "You said: Hello."),
+            *("First ALPHA.", "You said: First ALPHA."),
+            *("Then BETA.", "You said: Then BETA."),
+        ]
+    )
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await expect(screen.feed.get_by_text("Not sent")).to_have_count(0)
+    await page.reload()
+    await expect(screen.articles).to_have_count(6)
+    await expect(screen.box).to_have_value("")
+
+
+async def test_one_that_is_refused_keeps_the_others(screen: Screen) -> None:
+    """Breaks when: what follows a refused message is forgotten, or goes out without it."""
+    page = screen.page
+    await screen.ask("Hello.")
+    await written_offline(screen, "far too long " * 2000, "And BETA.")
+    await screen.button("Retry").first.click()
+    await expect(page.get_by_role("alert")).to_contain_text("has room for")
+    await expect(screen.box).to_have_value(re.compile("far too long"))
+    await expect(screen.articles.last).to_contain_text("And BETA.")
+    await expect(screen.feed.get_by_text("Not sent")).to_be_visible()
+    await screen.box.fill("")
+    await screen.button("Retry").click()
+    await expect(screen.articles.last).to_contain_text("You said: And BETA.")
+
+
 async def test_what_waits_can_be_changed_removed_or_sent_now(
     screen: Screen, model: RunningUpstream
 ) -> None:
