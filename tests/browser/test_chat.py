@@ -265,6 +265,8 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
     await expect(screen.articles.first).to_contain_text("A plain form.")
     while "You said: A plain form." not in await screen.feed.inner_text():
         await screen.page.reload()
+    dead = screen.page.locator("button[type=button], .keys").filter(visible=True)
+    await expect(dead).to_have_count(0)
     links = screen.page.get_by_role("link", name="What the model sees")
     foot, box = await links.bounding_box(), await screen.box.bounding_box()
     assert foot is not None
