@@ -20,7 +20,10 @@ function warning(article, text) {
   branch.addEventListener("click", async () => {
     if (!text.value.trim()) return;
     branch.disabled = true; // Until the new conversation is there, or could not be made.
+    const before = text.defaultValue;
+    text.defaultValue = text.value; // It goes along: nothing is left unsaved.
     branch.disabled = await sendAsBranch(text.value, Number(article.dataset.seq) - 1, uuid());
+    if (!branch.disabled) text.defaultValue = before;
   });
   // A reply may have come since.
   text.addEventListener("input", () => {

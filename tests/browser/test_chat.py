@@ -283,6 +283,9 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
         await expect(screen.articles.filter(has_text=shown)).to_have_count(1)
     await screen.page.get_by_role("link", name="To the end").click()
     await expect(screen.articles.last).to_contain_text("Message 99.")
+    await screen.box.fill("Good evening.")
+    await screen.button("Send").click()
+    await expect(screen.feed.get_by_text("Good evening.", exact=True)).to_be_in_viewport()
     await context.close()
 
 

@@ -94,6 +94,7 @@ async def test_what_it_replaces_is_said_and_can_be_kept(screen: Screen) -> None:
     box, before = await edit(screen, 2), page.url
     await expect(screen.articles.nth(2)).to_contain_text("Replaces the 3 messages below")
     await box.fill("And otherwise.")
+    page.once("dialog", lambda dialog: pytest.fail(f"The page asks: {dialog.type}"))
     await screen.button("Branch instead").click()
     await expect(page).not_to_have_url(before)
     await expect(screen.articles.last).to_contain_text("You said: And otherwise.")
