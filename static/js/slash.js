@@ -1,6 +1,6 @@
 // Slash commands, with completion. An unknown one says so and sends nothing.
 
-import { all, box, code, find, make, showError } from "./page.js";
+import { all, box, clearErrors, code, find, make, showError } from "./page.js";
 import { write } from "./composer.js";
 import { actions, command } from "./message.js";
 import { agreed } from "./models.js";
@@ -70,6 +70,7 @@ export function run(text) {
   else if (!code && !known.anywhere) showError(`/${name} works in a conversation; this one has not begun.`);
   else {
     write("");
+    clearErrors();
     known.run(words.trim());
   }
   return true;

@@ -202,6 +202,8 @@ async def test_an_unknown_command_says_so_and_sends_nothing(screen: Screen) -> N
     await expect(screen.page.get_by_role("combobox", name="Commands")).to_be_visible()
     await screen.send("/frobnicate")
     await expect(screen.page.get_by_role("alert")).to_contain_text("There is no command")
+    await screen.send("/title Nuts and bolts")
+    await expect(screen.page.get_by_role("alert")).to_have_count(0)
     await expect(screen.articles).to_have_count(2)
 
 
