@@ -17,10 +17,10 @@ HOST = ROOT / "tests" / "standalone"
 PLACES = {
     "settings.py": HOST / "settings.py",
     "models.py": HOST / "letters" / "models.py",
+    "asking.py": HOST / "letters" / "asking.py",
     "compressing.py": HOST / "letters" / "compressing.py",
     "admin.py": HOST / "letters" / "admin.py",
 }
-MOST_LINES = 40
 
 
 def blocks() -> dict[str, list[str]]:
@@ -49,16 +49,53 @@ def django(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("name", list(PLACES))
 def test_the_second_host_does_what_the_readme_says(name: str) -> None:
-    lines = [line for line in PLACES[name].read_text().splitlines() if line.strip()]
+    # The type checker is told more here than a host must tell it.
+    text = PLACES[name].read_text().replace(": models.CharField[Role, Role]", "")
+    lines = [line for line in text.splitlines() if line.strip()]
     wanted = blocks()[name]
     rest = iter(lines)
     # Each line of the README's is in the host's file, in this order.
     assert [line for line in wanted if line not in rest] == []
 
 
-def test_that_is_less_than_40_lines() -> None:
-    assert set(blocks()) == set(PLACES)
-    assert sum(len(lines) for lines in blocks().values()) < MOST_LINES
+def test_copied_into_an_empty_project_it_works(tmp_path: Path) -> None:
+    """The pieces as they stand there, and nothing else of the second host.
+
+    Breaks when: an import or a field is left out, or what is called compresses at the wrong usage.
+    """
+    pieces = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", README.read_text(), re.DOTALL))
+    assert set(pieces) == set(PLACES)
+    settings = (HOST / "settings.py").read_text().partition("INSTALLED_APPS += ")[0]
+    settings = settings.replace("tests.standalone.letters", "letters")
+    settings = settings.replace("tests.standalone.urls", "urls") + pieces.pop("settings.py")
+    (tmp_path / "settings.py").write_text(settings)
+    (tmp_path / "urls.py").write_text((HOST / "urls.py").read_text())
+    (tmp_path / "trying.py").write_text((HOST / "trying.py").read_text())
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "__init__.py").write_text("")
+    for name, text in pieces.items():
+        (tmp_path / "letters" / name).write_text(text)
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "settings",
+        "STANDALONE_FOLDER": str(tmp_path),
+        "PYTHONPATH": f"{tmp_path}:{ROOT}",
+    }
+    for arguments in (
+        ["-m", "django", "makemigrations", "letters"],
+        ["-m", "django", "migrate"],
+        ["trying.py"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_contract_holds_in_the_second_host(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.contrib import admin
 
 from compression.admin import SummaryReviewAdmin
-from tests.standalone.letters.compressing import Letters
-from tests.standalone.letters.models import Digest
+
+from .compressing import Letters
+from .models import Digest
 
 
 @admin.register(Digest)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from compression import services
+from contextlib import suppress
+from dataclasses import replace
+
+from compression import conf, planner, services, store
+from compression.database import across
 from compression.engine import Engine
+from compression.exceptions import CompressionRunning, NothingToCompress
+from compression.policy import PolicyState, decide
 from compression.summarizer import PromptSummarizer
 from compression.tokens import default_counter
-from compression.types import Item, Sizes, Trigger
-from tests.standalone.letters.asking import ask
-from tests.standalone.letters.models import Letter
+from compression.types import ContextAction, Item, Sizes, Trigger
+
+from .asking import ask
+from .models import Letter
 
 COUNTER = default_counter()
 SIZES = Sizes(window=8192, reserve=1024, fixed=200)
@@ -22,7 +29,8 @@ class Letters:
         if through_seq is not None:
             rows = rows.filter(number__lte=through_seq)
         return [
-            Item(seq=row.number, role=row.role, text=row.text, tokens=row.tokens) for row in rows
+            Item(seq=row.number, role=row.role, text=row.text, tokens=row.tokens)
+            for row in rows.order_by("number")
         ]
 
 
@@ -30,5 +38,33 @@ MODEL = PromptSummarizer(ask, COUNTER, window=8192, max_output_tokens=1024, labe
 ENGINE = Engine(transcript=Letters(), counter=COUNTER, summarizers=(MODEL,))
 
 
+async def what_to_do(thread_id: int) -> tuple[ContextAction, Sizes]:
+    base = await store.aread_base(thread_id)
+    letters = await across(ENGINE.transcript.items)(thread_id, after_seq=base.boundary)
+    sizes = replace(SIZES, summary=COUNTER.count(base.text))
+    ready = await store.aready(thread_id) is not None
+    state = PolicyState(compressible=True, ready=ready)
+    return decide(planner.usage(letters, sizes), conf.settings().policy, state).action, sizes
+
+
 async def make_room(thread_id: int) -> None:
-    await services.compress(thread_id, engine=ENGINE, sizes=SIZES, trigger=Trigger.THRESHOLD)
+    """Before each request to the model."""
+    action, sizes = await what_to_do(thread_id)
+    if action is not ContextAction.COMPRESS:
+        return
+    if await services.apply_ready(thread_id, engine=ENGINE, sizes=sizes) is not None:
+        return
+    try:
+        await services.compress(thread_id, engine=ENGINE, sizes=sizes, trigger=Trigger.THRESHOLD)
+    except CompressionRunning:
+        await services.settled(thread_id)
+    except NothingToCompress:
+        pass
+
+
+async def get_ready(thread_id: int) -> None:
+    """After each reply, in the background."""
+    action, sizes = await what_to_do(thread_id)
+    if action is ContextAction.PREPARE:
+        with suppress(NothingToCompress, CompressionRunning):
+            await services.prepare(thread_id, engine=ENGINE, sizes=sizes)
