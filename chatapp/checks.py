@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
@@ -186,7 +187,7 @@ def debug(app_configs: Apps, **_: Any) -> Found:
 @checks.register()
 def threshold(app_configs: Apps, **_: Any) -> Found:
     """W004: compressing sooner or later than asked for is not done silently."""
-    given = environment.share("COMPRESSION_THRESHOLD", LOWEST_THRESHOLD, low=0.0, high=1.0)
+    given = environment.share("COMPRESSION_THRESHOLD", LOWEST_THRESHOLD, low=-inf, high=inf)
     used = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, given))
     if given == used:
         return []

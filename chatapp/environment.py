@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from math import nan
+from math import isfinite, nan
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -50,10 +50,10 @@ def integer(name: str, default: int, *, least: int = 0) -> int:
     return number
 
 
-def share(name: str, default: float, *, low: float, high: float, nearest: bool = False) -> float:
-    """A number from ``low`` to ``high``. Raises ImproperlyConfigured for anything else.
+def share(name: str, default: float, *, low: float, high: float) -> float:
+    """A number, taken as the nearer of ``low`` and ``high`` where it lies outside of them.
 
-    ``nearest``: any other share, from 0 to 1, is taken as the nearer end of that range.
+    Raises ImproperlyConfigured for what is no number.
     """
     value = text(name)
     if not value:
@@ -62,8 +62,7 @@ def share(name: str, default: float, *, low: float, high: float, nearest: bool =
         number = float(value)
     except ValueError:
         number = nan
-    least, most = (0.0, 1.0) if nearest else (low, high)
-    if not least <= number <= most:
+    if not isfinite(number):
         raise ImproperlyConfigured(
             f"{name} must be a number from {low:g} to {high:g}, not {value!r}."
         )

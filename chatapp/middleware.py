@@ -7,7 +7,6 @@ or writes the database still goes to a thread.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
@@ -22,8 +21,6 @@ from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.utils.decorators import sync_and_async_middleware
-
-Handler = Callable[[HttpRequest], HttpResponseBase | Awaitable[HttpResponseBase]]
 
 
 def _mark(response: HttpResponseBase) -> HttpResponseBase:

@@ -198,15 +198,11 @@ AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)
 
-_threshold = environment.share("COMPRESSION_THRESHOLD", 0.8, low=0.5, high=0.95, nearest=True)
 COMPRESSION = {
     "CONVERSATION": "chatapp.Conversation",
     "SUMMARY": "chatapp.Summary",
-    "THRESHOLD": _threshold,
-    # Above the threshold it would never be reached.
-    "SOFT_THRESHOLD": environment.share(
-        "COMPRESSION_SOFT_THRESHOLD", min(0.65, _threshold), low=0.1, high=_threshold
-    ),
+    "THRESHOLD": environment.share("COMPRESSION_THRESHOLD", 0.8, low=0.5, high=0.95),
+    "SOFT_THRESHOLD": environment.share("COMPRESSION_SOFT_THRESHOLD", 0.65, low=0.1, high=0.95),
     "KEEP_TURNS": environment.integer("COMPRESSION_KEEP_TURNS", 2, least=1),
     "SUMMARY_TOKENS": environment.integer("COMPRESSION_SUMMARY_TOKENS", 1500, least=100),
     "PREPARE_MESSAGES": environment.integer("COMPRESSION_PREPARE_MESSAGES", 0),

@@ -66,23 +66,22 @@ def test_no_share_is_the_default(given: pytest.MonkeyPatch) -> None:
     assert environment.share(NAME, 0.5, low=0.1, high=0.9) == 0.5
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "one half", "80", "2", "-0.1", "0.95", "0.05"])
-def test_a_share_out_of_its_range_is_refused(given: pytest.MonkeyPatch, value: str) -> None:
-    """Breaks when: a share is clamped silently."""
+@pytest.mark.parametrize("value", ["nan", "inf", "one half", "80 %"])
+def test_what_is_no_share_is_refused(given: pytest.MonkeyPatch, value: str) -> None:
     given.setenv(NAME, value)
     with pytest.raises(ImproperlyConfigured) as caught:
         environment.share(NAME, 0.5, low=0.1, high=0.9)
     assert str(caught.value) == f"{NAME} must be a number from 0.1 to 0.9, not {value!r}."
 
 
-def test_a_share_may_be_taken_as_the_nearest(given: pytest.MonkeyPatch) -> None:
-    for value, expected in (("0", 0.1), ("0.05", 0.1), ("0.3", 0.3), ("0.95", 0.9), ("1", 0.9)):
-        given.setenv(NAME, value)
-        assert environment.share(NAME, 0.5, low=0.1, high=0.9, nearest=True) == expected
-    for value in ("80", "1.1", "-0.1", "nan", "half"):
-        given.setenv(NAME, value)
-        with pytest.raises(ImproperlyConfigured, match=f"from 0.1 to 0.9, not '{value}'"):
-            environment.share(NAME, 0.5, low=0.1, high=0.9, nearest=True)
+@pytest.mark.parametrize(
+    ("value", "nearest"), [("-1", 0.1), ("0.05", 0.1), ("0.3", 0.3), ("0.95", 0.9), ("80", 0.9)]
+)
+def test_a_share_is_taken_as_the_nearest(
+    given: pytest.MonkeyPatch, value: str, nearest: float
+) -> None:
+    given.setenv(NAME, value)
+    assert environment.share(NAME, 0.5, low=0.1, high=0.9) == nearest
 
 
 def test_a_number_below_the_least_is_refused(given: pytest.MonkeyPatch) -> None:
