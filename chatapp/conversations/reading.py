@@ -58,7 +58,7 @@ def message_view(row: Message) -> MessageView:
         pinned=row.pinned_at is not None,
         masked=row.masked_at is not None,
         superseded=row.superseded_at is not None,
-        replaces=getattr(row, "replaces", False) and row.superseded_at is None,
+        replaces=getattr(row, "replaced_at", None) is not None and row.superseded_at is None,
         client_msg_id=str(row.client_msg_id) if row.client_msg_id else None,
         model=turn.model if turn else "",
         usage=usage_view(turn) if turn and ended else {},

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from chatapp.models import Conversation, Message
 
@@ -32,17 +31,17 @@ def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
 
 
 def for_screen(rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Messages with their turns, and whether each stands in the place of superseded ones."""
-    outer = OuterRef(OuterRef("conversation")), OuterRef(OuterRef("seq"))
-    live = Message.objects.filter(conversation=outer[0], seq__lt=outer[1], superseded_at=None)
-    last_live = Subquery(live.order_by("-seq").values("seq")[:1])
-    between = Message.objects.filter(
-        _SAID,
+    """Messages with their turns; ``replaced_at`` is set where superseded ones stand right before.
+
+    One step back along the index tells, however many messages were superseded together.
+    """
+    before = Message.objects.filter(
+        Q(superseded_at=None) | _SAID,
         conversation=OuterRef("conversation"),
-        seq__gt=Coalesce(last_live, 0),
         seq__lt=OuterRef("seq"),
     )
-    return with_turns(rows).annotate(replaces=Exists(between))
+    nearest = before.order_by("-seq").values("superseded_at")[:1]
+    return with_turns(rows).annotate(replaced_at=Subquery(nearest))
 
 
 def window(
@@ -81,7 +80,8 @@ def window(
 def replaced(row: Conversation, seq: int, *, after: int = 0) -> Window:
     """The superseded messages between the live message ``seq`` and the live one before it."""
     earlier = row.messages.filter(seq__lt=seq)
-    last = earlier.filter(superseded_at=None).aggregate(last=Max("seq"))["last"] or 0
+    live = earlier.filter(superseded_at=None).order_by("-seq")
+    last = live.values_list("seq", flat=True).first() or 0
     between = earlier.filter(_SAID, seq__gt=max(last, after))
     return _forward(with_turns(between), OLDER_MESSAGES)
 

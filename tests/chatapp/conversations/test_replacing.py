@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.utils import timezone
 
 from chatapp.conversations import pins, reading, replacing, sending
-from chatapp.conversations.windows import OLDER_MESSAGES
+from chatapp.conversations.windows import OLDER_MESSAGES, window
 from chatapp.errors import (
     NotFound,
     Summarised,
@@ -190,6 +194,27 @@ def test_many_come_in_parts(alice: User) -> None:
     rest, more = replacing.replaced(alice.pk, code, 61, after=OLDER_MESSAGES)
     assert [one.seq for one in rest] == list(range(OLDER_MESSAGES + 1, 61))
     assert not more
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="counts the steps of SQLite")
+def test_r05_much_that_was_replaced_costs_a_page_no_more(alice: User) -> None:
+    """Breaks when: each message looks through all that was superseded before it."""
+    row = row_of(new(alice))
+    steps = []
+    for through in (100, 3_000):
+        first, now = row.next_seq, timezone.now()
+        row.next_seq = first + through
+        row.save()
+        Message.objects.bulk_create(
+            Message(conversation=row, seq=seq, text="x", created_at=now, superseded_at=now)
+            for seq in range(first, row.next_seq)
+        )
+        taken: list[int] = []
+        connection.connection.set_progress_handler(partial(taken.append, 0), 100)
+        window(row)
+        connection.connection.set_progress_handler(None, 0)
+        steps.append(len(taken))
+    assert 0 < steps[0] <= steps[1] < 2 * steps[0]
 
 
 def test_what_is_not_there_replaces_nothing(alice: User, bob: User) -> None:
