@@ -72,10 +72,14 @@ export function placeDivider() {
   if (divider !== before && divider.nextSibling !== before) feed.insertBefore(divider, before);
 }
 
+/** The clock as the reader's language writes it: beside a day, only "2-digit" keeps "05:07" from "5:07". */
+const five = new Intl.DateTimeFormat([], { timeStyle: "short" }).formatToParts(new Date(2000, 0, 1, 5));
+const wide = five.some((part) => part.type === "hour" && part.value.length === 2);
+const clock = { hour: wide ? "2-digit" : "numeric", minute: "2-digit" };
+
 /** Times in the reader's zone, and a Copy button on each block of code. */
 export function enhance(root) {
   const now = new Date();
-  const clock = { hour: "numeric", minute: "2-digit" };
   for (const time of all("time[datetime]:not([data-local])", root)) {
     const date = new Date(time.dateTime);
     const today = date.toDateString() === now.toDateString();

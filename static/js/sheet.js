@@ -4,7 +4,7 @@ const root = document.documentElement;
 
 for (const time of document.querySelectorAll("time[datetime]")) {
   const date = new Date(time.dateTime);
-  time.textContent = date.toLocaleString([], { day: "numeric", month: "short", year: "numeric", hour: "numeric", minute: "2-digit" });
+  time.textContent = date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }
 
 async function allowed(form) {

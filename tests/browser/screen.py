@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,16 @@ async def sign_in(server: RunningServer, browser: Browser) -> StorageState:
     return _sessions[server.signin_link]
 
 
-def imported(server: RunningServer, folder: Path, *texts: str) -> str:
-    """Path of a new conversation of these messages, the user's and the assistant's in turn."""
+def imported(server: RunningServer, folder: Path, *texts: str, written: Sequence[str] = ()) -> str:
+    """Path of a new conversation of these messages, the user's and the assistant's in turn.
+
+    ``written`` says when each was, in ISO 8601; now, if nothing is said.
+    """
     roles = ("user", "assistant")
-    messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+    messages = [
+        {"role": roles[n % 2], "content": text, "created_at": at}
+        for n, (text, at) in enumerate(zip_longest(texts, written))
+    ]
     file = folder / "messages.json"
     file.write_text(json.dumps(messages))
     printed = manage(server, "import_messages", str(file), "--owner", "owner")
