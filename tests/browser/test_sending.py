@@ -98,10 +98,11 @@ async def test_after_a_pause_offline_the_page_sends_and_catches_up_by_itself(
 async def written_offline(screen: Screen, *texts: str) -> None:
     """Send them where no request of the page arrives."""
     await screen.page.route("**/messages/", lambda route: route.abort())
-    for text in texts:
+    unsent = screen.feed.get_by_text("Not sent").filter(visible=True)
+    for number, text in enumerate(texts, start=1):
         await screen.send(text)
         await expect(screen.articles.last).to_contain_text(text)
-    await expect(screen.feed.get_by_text("Not sent")).to_have_count(len(texts))
+        await expect(unsent).to_have_count(number)
     await screen.page.unroute("**/messages/")
 
 
