@@ -287,7 +287,10 @@ async def _compress(
         tried.compression_failed = not outcome.success
     except CompressionRunning:
         # Another run compresses already, or one in the background has become ours.
+        before = await store.abreaker(conversation_id)
         await services.settled(conversation_id)
+        after = await store.abreaker(conversation_id)
+        tried.compression_failed = after.cancelled > before.cancelled
     except CompressionError:
         tried.compression_failed = True
 

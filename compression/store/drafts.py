@@ -58,8 +58,8 @@ class Breaker:
     #: Ruler tokens of all live messages after the boundary at the last of them.
     reason: str = ""
     #: Why the last of them came to nothing, a sentence.
-    cancelled: bool = False
-    #: Since then a person cancelled a run that a request waited for.
+    cancelled: int = 0
+    #: Since then, how many runs that a request waited for a person cancelled.
 
 
 def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item, ...]]:
@@ -278,14 +278,14 @@ def breaker(conversation_id: int) -> Breaker:
     )
 
 
-def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> bool:
-    """Whether the last of them that says why a request went without a summary was cancelled."""
+def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> int:
+    """How many of the last, which say why a request went without a summary, were cancelled."""
+    found = 0
     for audit, _, trigger in reversed(attempts):
         if audit.get("final"):
-            return False
-        if audit.get("cancelled") and trigger in REQUESTS:
-            return True
-    return False
+            break
+        found += bool(audit.get("cancelled") and trigger in REQUESTS)
+    return found
 
 
 def _put_in_place(

@@ -217,6 +217,41 @@ async def test_a_compression_that_somebody_cancelled_is_not_called_a_failure(ali
     assert view.truncated_because.startswith("summarising failed: "), "the newest reason counts"
 
 
+async def test_i11_a_background_run_that_was_waited_for_and_cancelled_is_not_begun_again(
+    alice: User,
+) -> None:
+    """Nor does an older Cancel stand for this one.
+
+    Breaks when: the request that waited sees only that the run has ended.
+    """
+    code = await filled(alice, 9)
+    pk = await pk_of(code)
+    waited_for = Conversation.objects.filter(pk=pk, compression_locks_input=True)
+    for cancels in (True, False):
+        summarizer, writes = ScriptedSummarizer(), asyncio.Event()
+        summarizer.enqueue(says("They talked."), wait=writes)
+        summarizer.enqueue(says("They talked again."))
+        means = means_with(summarizer)
+        ahead = asyncio.create_task(prepare_in_background(pk, means))
+        await summarizer.started.wait()
+        await stored(lambda: fill(code, 2))
+        await stored(lambda: ask(code))
+        turn = asyncio.create_task(prepare(pk, means))
+        await until(waited_for.exists)
+        if cancels:
+            assert await services.cancel(pk)
+        else:
+            writes.set()
+        manifest = (await turn).request.manifest
+        await ahead
+        assert len(summarizer.calls) == 1
+        assert (manifest["summary_version"], manifest["truncated_through"] > 0) == (
+            (0, True) if cancels else (1, False)
+        )
+        await stored(lambda: Message.objects.filter(seq__gt=20).delete())
+        await stored(lambda: Conversation.objects.update(truncated_through=0))
+
+
 async def test_a_question_that_never_fits_is_refused(alice: User) -> None:
     code = await filled(alice, 0)
     await stored(lambda: Message.objects.all().delete())
