@@ -10,6 +10,7 @@ import * as list from "./list.js";
 import * as models from "./models.js";
 import * as outbox from "./outbox.js";
 import * as scroll from "./scroll.js";
+import * as settings from "./settings.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
 import { all, box, find, tell } from "./page.js";
@@ -73,5 +74,5 @@ document.body.addEventListener("htmx:sendError", () => socket.say("No connection
 // What is written in the place of a text has no draft.
 addEventListener("beforeunload", (event) => {
   const texts = all(".edit textarea, .editing textarea");
-  if (texts.some((text) => text.value !== text.defaultValue)) event.preventDefault();
+  if (settings.unsaved() || texts.some((text) => text.value !== text.defaultValue)) event.preventDefault();
 });

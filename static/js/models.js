@@ -1,6 +1,7 @@
 // Before another model is taken: what the next request would be for it.
 
 import { all, find } from "./page.js";
+import { settle } from "./settings.js";
 
 let current = find("#model")?.value;
 
@@ -37,6 +38,7 @@ function show(name) {
   for (const one of all("#model, #settings-model")) {
     if (!all("option", one).some((option) => option.value === name)) one.append(new Option(name));
     one.value = name;
+    settle(one);
   }
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 from playwright.async_api import (
     Browser,
     ConsoleMessage,
+    Dialog,
     Locator,
     Page,
     Request,
@@ -120,6 +121,19 @@ class Screen:
         await article.get_by_role("button", name="More about this message").click()
         menu = self.page.get_by_role("group", name="Message", exact=True)
         await menu.get_by_role("button", name=action, exact=True).click()
+
+    async def leaves(self) -> str | None:
+        """What the browser asks whoever loads the page again; None: nothing."""
+        asked: list[str] = []
+
+        async def answer(dialog: Dialog) -> None:
+            asked.append(dialog.type)
+            await dialog.accept()
+
+        self.page.on("dialog", answer)
+        await self.page.reload()
+        self.page.remove_listener("dialog", answer)
+        return asked[0] if asked else None
 
     async def feed_html(self) -> str:
         """The feed as the document has it now."""

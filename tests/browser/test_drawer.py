@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import Dialog, Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.browser.screen import Screen
 from tests.browser.test_compression import fill
@@ -30,20 +30,6 @@ async def held(page: Page, pattern: str) -> asyncio.Event:
 
     await page.route(pattern, late)
     return goes_on
-
-
-async def leaves(page: Page) -> str | None:
-    """What the browser asks whoever loads the page again; None: nothing."""
-    asked: list[str] = []
-
-    async def answer(dialog: Dialog) -> None:
-        asked.append(dialog.type)
-        await dialog.accept()
-
-    page.on("dialog", answer)
-    await page.reload()
-    page.remove_listener("dialog", answer)
-    return asked[0] if asked else None
 
 
 async def comes(page: Page, late: asyncio.Event) -> None:
@@ -215,10 +201,10 @@ async def test_a_summary_that_is_written_is_not_lost(screen: Screen) -> None:
     await page.keyboard.press("Escape")
     await page.keyboard.press("Control+Shift+E")
     await expect(drawer_of(screen)).to_contain_text("kept free for the reply")
-    assert await leaves(page) is None
+    assert await screen.leaves() is None
     await screen.button("Edit summary").click()
     await text.press_sequentially("Other words.")
-    assert await leaves(page) == "beforeunload"
+    assert await screen.leaves() == "beforeunload"
 
 
 async def test_a_message_that_is_edited_is_not_lost_with_the_page(screen: Screen) -> None:
@@ -226,10 +212,10 @@ async def test_a_message_that_is_edited_is_not_lost_with_the_page(screen: Screen
     await screen.box.press("ArrowUp")
     text = screen.page.get_by_role("textbox", name="Edit message")
     await expect(text).to_be_focused()
-    assert await leaves(screen.page) is None
+    assert await screen.leaves() is None
     await screen.box.press("ArrowUp")
     await text.press_sequentially("Hello there.")
-    assert await leaves(screen.page) == "beforeunload"
+    assert await screen.leaves() == "beforeunload"
 
 
 async def test_the_drawer_shows_what_was_asked_for_last(screen: Screen) -> None:

@@ -341,6 +341,44 @@ async def test_the_settings_show_what_holds_and_send_what_was_changed(
     await expect(instructions).to_have_value(re.compile("Answer in rhyme"))
 
 
+async def test_settings_that_were_not_saved_are_still_there(screen: Screen) -> None:
+    """Breaks when: the dialog is read anew over what was written, or what is saved counts as
+    unsaved: what the dialog showed first, what it has saved, what another command has changed."""
+    page = screen.page
+    await screen.ask("Hello.")
+    settings = page.get_by_role("dialog", name="Conversation settings")
+    instructions = page.get_by_label("Instructions for the model")
+    unsaved = settings.get_by_text("Your changes are not saved yet.")
+
+    async def shown(words: str, *, saved: bool) -> None:
+        await screen.button("Conversation settings").click()
+        await expect(settings).to_be_visible()
+        await expect(instructions).to_have_value(words)
+        await expect(unsaved).to_have_count(0 if saved else 1)
+
+    await shown("", saved=True)
+    await instructions.fill("Answer in verse.")
+    await page.keyboard.press("Escape")
+    await expect(settings).to_be_hidden()
+    await shown("Answer in verse.", saved=False)
+    await screen.button("Save").click()
+    await expect(settings).to_be_hidden()
+    await screen.send("/system Answer in prose.")
+    await expect(page.locator("#alerts")).to_contain_text("Instructions saved")
+    await shown("Answer in prose.", saved=True)
+    await instructions.fill("Answer in rhyme.")
+    await settings.get_by_role("button", name="Cancel").click()
+    await expect(settings).to_be_hidden()
+    await shown("Answer in prose.", saved=True)
+    await page.keyboard.press("Escape")
+    assert await screen.leaves() is None
+    await shown("Answer in prose.", saved=True)
+    await instructions.press_sequentially("!")
+    await page.keyboard.press("Escape")
+    assert await screen.leaves() == "beforeunload"
+    assert not screen.complaints
+
+
 async def test_one_can_go_on_in_a_new_conversation(screen: Screen) -> None:
     await screen.ask("Hello.")
     before = screen.page.url
