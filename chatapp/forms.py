@@ -41,6 +41,11 @@ def message_text(fields: Mapping[str, str]) -> str:
     return storable("text", text, longest=settings.MESSAGE_MAX_LENGTH)
 
 
+def draft(fields: Mapping[str, str]) -> str:
+    """What is being written; empty where nothing is. Line ends as ``\\n``."""
+    return storable("text", fields.get("text", "").replace("\r\n", "\n"), longest=DRAFT_LENGTH)
+
+
 def client_msg_id(fields: Mapping[str, str]) -> uuid.UUID:
     """The sender's own id of a message, by which a repeated send is recognised."""
     try:

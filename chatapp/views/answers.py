@@ -25,6 +25,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 
+from chatapp import forms
 from chatapp.conversations import access
 from chatapp.conversations.people import aperson
 from chatapp.errors import (
@@ -46,6 +47,10 @@ P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], Coroutine[Any, Any, HttpResponseBase]]
 
 
+# What Django raises for a body that it does not take, wherever that is first looked at.
+UNREADABLE = (SuspiciousOperation, DjangoBadRequest, MultiPartParserError, UnreadablePostError)
+
+
 def wants_json(request: HttpRequest) -> bool:
     """Whether the answer is to be JSON."""
     return "application/json" in request.headers.get("Accept", "")
@@ -59,7 +64,7 @@ def wants_fragment(request: HttpRequest) -> bool:
 def failure(request: HttpRequest, error: UserFacingError) -> HttpResponseBase:
     """An error in the form that was asked for, with its own status."""
     if isinstance(error, SignedOut) and not wants_json(request) and not wants_fragment(request):
-        return redirect_to_login(request.get_full_path(), reverse("login"), REDIRECT_FIELD_NAME)
+        return redirect_to_login(_page_behind(request), reverse("login"), REDIRECT_FIELD_NAME)
     response: HttpResponse
     if wants_json(request):
         response = JsonResponse({"error": error.as_dict()}, status=error.status)
@@ -67,10 +72,33 @@ def failure(request: HttpRequest, error: UserFacingError) -> HttpResponseBase:
         name = "partials/error.html" if wants_fragment(request) else "errors/error.html"
         if error.status == 404 and not wants_fragment(request):
             name = "errors/404.html"
-        response = render(request, name, {"error": error.as_dict()}, status=error.status)
+        shown: dict[str, Any] = {"error": error.as_dict()}
+        if request.method == "POST":
+            shown |= {"text": _written(request), "back": _page_behind(request)}
+        response = render(request, name, shown, status=error.status)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
     return response
+
+
+def _page_behind(request: HttpRequest) -> str:
+    """The address of the page that was asked for, or from which a command was sent."""
+    match = request.resolver_match
+    if request.method in ("GET", "HEAD") or match is None:
+        return request.get_full_path()
+    if "code" in match.kwargs:
+        return page_of(match.kwargs["code"])
+    if match.url_name == "conversation-create":
+        return f"{reverse('home')}?new"
+    return request.path
+
+
+def _written(request: HttpRequest) -> str:
+    """What nobody is to write once more because a plain form was refused."""
+    try:
+        return request.POST.get("text", "")
+    except UNREADABLE:
+        return ""
 
 
 def accepted(
@@ -93,10 +121,6 @@ def accepted(
 def page_of(code: str) -> str:
     """The address of a conversation."""
     return reverse("conversation", args=[code])
-
-
-# What Django raises for a body that it does not take, wherever that is first looked at.
-UNREADABLE = (SuspiciousOperation, DjangoBadRequest, MultiPartParserError, UnreadablePostError)
 
 
 def unreadable(error: Exception) -> UserFacingError:
@@ -150,6 +174,18 @@ def user_id(request: HttpRequest) -> int:
     key = request.user.pk
     assert isinstance(key, int)
     return key
+
+
+async def keep_written(request: HttpRequest, code: str) -> None:
+    """Keep as the draft what a plain form sends along, whose page will be loaded again.
+
+    Raises NotFound, and InvalidInput for a text that cannot be stored.
+    """
+    if wants_json(request) or wants_fragment(request):
+        return
+    text = forms.draft(fields_of(request))
+    if text.strip():
+        await access.asave_draft(user_id(request), code, text)
 
 
 async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from chatapp.views.answers import (
     accepted,
     fields_for,
     fields_of,
+    keep_written,
     page_of,
     signed_in,
     user_id,
@@ -86,6 +87,7 @@ def _begun(
 async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
     """End the open turn."""
     await commands.stop(user_id(request), code)
+    await keep_written(request, code)
     return accepted(request, "turn-stop", {"state": "stopping"}, to=page_of(code), status=202)
 
 
@@ -157,9 +159,7 @@ def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
     """Keep what is being written."""
-    fields = await fields_for(request, code)
-    text = fields.get("text", "").replace("\r\n", "\n")
-    text = forms.storable("text", text, longest=forms.DRAFT_LENGTH)
+    text = forms.draft(await fields_for(request, code))
     await access.asave_draft(user_id(request), code, text)
     return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
 

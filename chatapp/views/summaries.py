@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 
 from chatapp import commands, forms
 from chatapp.errors import InvalidInput
-from chatapp.views.answers import accepted, fields_for, page_of, signed_in, user_id
+from chatapp.views.answers import accepted, fields_for, keep_written, page_of, signed_in, user_id
 
 SUMMARY_LENGTH = 200_000
 
@@ -19,6 +19,7 @@ async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
     focus = forms.storable("focus", fields.get("focus", "").strip(), longest=forms.FOCUS_LENGTH)
     through = forms.number(fields, "through_seq")
     state = await commands.compact(user_id(request), code, focus=focus, through_seq=through)
+    await keep_written(request, code)
     return accepted(request, "compact", {"state": state}, to=page_of(code), status=202)
 
 

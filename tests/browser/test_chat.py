@@ -269,6 +269,11 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
         await screen.page.reload()
     dead = screen.page.locator("button[type=button], .keys").filter(visible=True)
     await expect(dead).to_have_count(0)
+    await screen.box.fill("Half a thought.")
+    await screen.button("Compact").click()
+    await expect(screen.page.get_by_role("alert")).to_contain_text("nothing to compress")
+    await expect(screen.page.get_by_text("Half a thought.")).to_be_visible()
+    await screen.page.get_by_role("link", name="Go back").click()
     links = screen.page.get_by_role("link", name="What the model sees")
     foot, box = await links.bounding_box(), await screen.box.bounding_box()
     assert foot is not None

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.test import AsyncClient
+from django.utils.html import escape
 
 from chatapp.models import Conversation, Message, Turn
 from tests.fake_scripts import Finish, Script, Text, Wait
@@ -79,6 +80,71 @@ async def test_a_message_from_htmx_and_from_a_plain_form(client: AsyncClient, co
     plain = await client.post(f"/c/{code}/messages/", form())
     assert (plain.status_code, plain["Location"]) == (302, f"/c/{code}/")
     assert await Message.objects.filter(role="user").acount() == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "status"),
+    [
+        ("messages/", "word " * 20_000, 413),
+        ("messages/", "<b>words</b> and \x00", 422),
+        ("stop/", "half a thought", 409),
+        ("compact/", "half a thought", 422),
+    ],
+)
+async def test_a_plain_form_that_is_refused_gives_its_text_back(
+    client: AsyncClient, code: str, path: str, text: str, status: int
+) -> None:
+    answer = await client.post(f"/c/{code}/{path}", {**form(), "text": text})
+    assert answer.status_code == status
+    shown = answer.content.decode()
+    assert f'<pre tabindex="0">{escape(text.split(chr(0))[0])}' in shown
+    assert f'<a href="/c/{code}/">Go back</a>' in shown
+    for headers in (JSON, HTMX):
+        told = await client.post(f"/c/{code}/{path}", {**form(), "text": text}, headers=headers)
+        assert told.status_code == status
+        assert "Your text" not in told.content.decode()
+
+
+async def test_stop_and_compact_of_a_plain_form_keep_what_is_being_written(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """Without a script the page is loaded again. With one it stays, and sends only the command.
+
+    Breaks when: the draft is not kept, or is written over by a page that kept it itself.
+    """
+    gate = asyncio.Event()
+    upstream.enqueue(held(gate))
+    await client.post(f"/c/{code}/messages/", form(), headers=JSON)
+    answer = await client.post(f"/c/{code}/stop/", {"text": "half a\r\nthought"})
+    assert (answer.status_code, answer["Location"]) == (302, f"/c/{code}/")
+    gate.set()
+    await settle()
+    assert (await Conversation.objects.aget(code=code)).draft == "half a\nthought"
+    for number in range(12):
+        await client.post(f"/c/{code}/messages/", form(f"{number} " + "word " * 200), headers=JSON)
+        await settle()
+    assert (await Conversation.objects.aget(code=code)).draft == ""
+    answer = await client.post(f"/c/{code}/compact/", {"text": "another"})
+    assert (answer.status_code, answer["Location"]) == (302, f"/c/{code}/")
+    await settle()
+    assert (await Conversation.objects.aget(code=code)).draft == "another"
+
+
+@pytest.mark.parametrize(
+    ("path", "behind"),
+    [
+        ("/c/", "/%3Fnew"),
+        ("/c/{code}/messages/", "/c/{code}/"),
+        ("/c/{code}/summary/edit/", "/c/{code}/"),
+        ("/settings/", "/settings/"),
+    ],
+)
+async def test_who_signs_in_again_comes_to_the_page_that_a_form_was_sent_from(
+    code: str, path: str, behind: str
+) -> None:
+    """Breaks when: ``next`` is the address of a command, which cannot be loaded."""
+    answer = await AsyncClient().post(path.format(code=code), form())
+    assert answer["Location"] == "/accounts/login/?next=" + behind.format(code=code)
 
 
 async def test_i2_a_repeated_send_starts_nothing(
