@@ -17,6 +17,10 @@ from tests.upstreams import RunningUpstream
 
 pytestmark = [pytest.mark.browser]
 
+# Once nothing answers any more, nobody looks again.
+LOOKED_AGAIN = """before => !before.isConnected
+    || !document.querySelector("#links .answering:not([hidden])")"""
+
 
 def entry(screen: Screen, title: str) -> Locator:
     nav = screen.page.get_by_role("navigation", name="Conversations")
@@ -174,9 +178,10 @@ async def test_the_list_marks_what_answers_and_what_is_new(
     token = await page.locator("#composer [name=csrfmiddlewaretoken]").input_value()
     await page.request.post(f"{conversation}stop/", headers={"X-CSRFToken": token})
     while await marked.get_by_text("answering").count():
-        # The page looks again every 15 seconds by its own clock.
-        async with page.expect_response("**/?current=*"):
-            await page.clock.fast_forward(15_000)
+        # The page looks again every 15 seconds by its own clock, and shows what it has found.
+        before = await page.locator("#links").element_handle()
+        await page.clock.fast_forward(15_000)
+        await page.wait_for_function(LOOKED_AGAIN, arg=before)
     await expect(marked.get_by_text("new reply")).to_be_visible()
     async with page.expect_response("**/seen/"):
         await marked.get_by_role("link").click()
