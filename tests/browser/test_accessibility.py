@@ -253,7 +253,7 @@ async def test_the_composer_is_seen_to_be_focused_in_forced_colours(screen: Scre
     await screen.page.emulate_media(forced_colors="active")
     outline = "(composer) => getComputedStyle(composer).outlineStyle"
     composer = screen.page.get_by_role("form", name="Message")
-    await screen.page.get_by_role("link", name="New conversation").focus()
+    await screen.page.get_by_role("link", name="New conversation", exact=True).focus()
     assert await composer.evaluate(outline) == "none"
     await screen.box.focus()
     assert await composer.evaluate(outline) == "solid"

@@ -173,7 +173,7 @@ async def test_the_list_marks_what_answers_and_what_is_new(
     await expect(screen.articles.last).to_contain_text("An egret,")
     marked, conversation = entry(screen, "Which bird is this?"), page.url
     await expect(marked.get_by_text("answering")).to_be_visible()
-    await page.get_by_role("link", name="New conversation").click()
+    await page.get_by_role("link", name="New conversation", exact=True).click()
     await expect(marked.get_by_text("answering")).to_be_visible()
     token = await page.locator("#composer [name=csrfmiddlewaretoken]").input_value()
     await page.request.post(f"{conversation}stop/", headers={"X-CSRFToken": token})
