@@ -30,6 +30,7 @@ from chatapp.conversations import access
 from chatapp.conversations.people import aperson
 from chatapp.errors import (
     BadRequest,
+    Forbidden,
     InternalError,
     InvalidInput,
     MethodNotAllowed,
@@ -73,7 +74,8 @@ def failure(request: HttpRequest, error: UserFacingError) -> HttpResponseBase:
         if error.status == 404 and not wants_fragment(request):
             name = "errors/404.html"
         shown: dict[str, Any] = {"error": error.as_dict()}
-        if request.method == "POST":
+        # What another site may have sent is not shown as somebody's own words.
+        if request.method == "POST" and not isinstance(error, Forbidden):
             shown |= {"text": _written(request), "back": _page_behind(request)}
         response = render(request, name, shown, status=error.status)
     if error.retry_after is not None:

@@ -201,7 +201,8 @@ async def test_before_a_smaller_model_is_taken_it_is_said_what_that_means(
 ) -> None:
     """By the picker and by ``/model``; nothing changes until the person agrees.
 
-    Breaks when: a switch is not asked about, or what was refused stays chosen.
+    Breaks when: a switch is not asked about, or what was refused stays chosen; or what
+    was switched counts as a setting that is not saved.
     """
     with running_upstream(large=16384, small=2048) as model:
         server = start_server(tmp_path, OPENAI_BASE_URL=model.base_url, CHAT_MODEL="large")
@@ -238,4 +239,5 @@ async def switches(server: RunningServer, browser: Browser) -> None:
     async with screen.page.expect_response("**/settings/"):
         await picker.select_option("large")  # Nothing is asked where it fits.
     assert (await screen.stored())["context"]["model"] == "large"
+    assert await screen.leaves() is None, "it is saved in the dialog of the settings too"
     await context.close()

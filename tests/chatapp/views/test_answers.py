@@ -177,6 +177,13 @@ async def test_too_much_is_refused_alike_when_the_token_is_looked_for(
         assert error_of(answer)["code"] == code
 
 
+async def test_the_words_of_another_site_are_not_shown(alice: Any) -> None:
+    """Breaks when: a form without its token has its text given back like any other."""
+    answer = await AsyncClient(enforce_csrf_checks=True).post("/c/", {"text": "Call 0800 for help"})
+    assert answer.status_code == 403
+    assert "0800" not in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "statuses"),
     [

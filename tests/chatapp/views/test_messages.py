@@ -108,9 +108,9 @@ async def test_a_plain_form_that_is_refused_gives_its_text_back(
 async def test_stop_and_compact_of_a_plain_form_keep_what_is_being_written(
     client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
-    """Without a script the page is loaded again. With one it stays, and sends only the command.
+    """Without a script the page is loaded again; with one it stays and keeps the draft itself.
 
-    Breaks when: the draft is not kept, or is written over by a page that kept it itself.
+    Breaks when: the draft is not kept, or is taken from a page with a script, or emptied by it.
     """
     gate = asyncio.Event()
     upstream.enqueue(held(gate))
@@ -127,6 +127,10 @@ async def test_stop_and_compact_of_a_plain_form_keep_what_is_being_written(
     answer = await client.post(f"/c/{code}/compact/", {"text": "another"})
     assert (answer.status_code, answer["Location"]) == (302, f"/c/{code}/")
     await settle()
+    for text in ("", "a third"):
+        told = await client.post(f"/c/{code}/compact/", {"text": text}, headers=HTMX)
+        assert "Your text" not in told.content.decode()
+        await settle()
     assert (await Conversation.objects.aget(code=code)).draft == "another"
 
 
