@@ -185,9 +185,9 @@ async def keep_written(request: HttpRequest, code: str) -> None:
     """
     if wants_json(request) or wants_fragment(request):
         return
-    text = forms.draft(fields_of(request))
-    if text.strip():
-        await access.asave_draft(user_id(request), code, text)
+    fields = fields_of(request)
+    if "text" in fields:
+        await access.asave_draft(user_id(request), code, forms.draft(fields))
 
 
 async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:

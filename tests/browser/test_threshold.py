@@ -236,8 +236,8 @@ async def switches(server: RunningServer, browser: Browser) -> None:
     async with screen.page.expect_response("**/settings/"):
         await question.get_by_role("button", name="Switch", exact=True).click()
     assert (await screen.stored())["context"]["model"] == "small"
+    assert await screen.leaves() is None, "it is saved in the dialog of the settings too"
     async with screen.page.expect_response("**/settings/"):
         await picker.select_option("large")  # Nothing is asked where it fits.
     assert (await screen.stored())["context"]["model"] == "large"
-    assert await screen.leaves() is None, "it is saved in the dialog of the settings too"
     await context.close()
