@@ -5,6 +5,9 @@ PORT ?= 8000
 VENV = .venv
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
+# Tests wait for servers, browsers and databases about a third of their time, so that three workers
+# keep two cores busy; small portions spread the long tests over all of them.
+PARALLEL = -n 3 --maxschedchunk 4
 # Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,
 # which says what is wrong when it fails too.
 SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
@@ -33,10 +36,10 @@ test: $(VENV)/dev ## everything: lint, what stores on PostgreSQL and Redis, the 
 	echo "== Style, types, migrations, deployment"; \
 	$(MAKE) --no-print-directory lint || failed="$$failed lint"; \
 	echo "== What stores or publishes, on PostgreSQL and Redis"; \
-	$(PY) -m tests.services --database --redis -- $(PYTEST) -n 2 -m "(storage or events) and not soak" \
+	$(PY) -m tests.services --database --redis -- $(PYTEST) $(PARALLEL) -m "(storage or events) and not soak" \
 		|| failed="$$failed PostgreSQL-and-Redis"; \
 	echo "== The whole suite, on SQLite and the in-memory channel layer"; \
-	env -u DATABASE_URL -u REDIS_URL $(PYTEST) -n 2 || failed="$$failed whole-suite"; \
+	env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(PARALLEL) || failed="$$failed whole-suite"; \
 	if [ -n "$$failed" ]; then echo "make test failed in:$$failed"; exit 1; fi
 
 lint: $(VENV)/dev ## style, types, migrations, deployment checks

@@ -43,13 +43,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the soak out, unless ``-m`` speaks of it or a test is named on the command line."""
-    if "soak" in config.option.markexpr or any("::" in arg for arg in config.args):
-        return
-    soak = [item for item in items if item.get_closest_marker("soak")]
-    if soak:
-        config.hook.pytest_deselected(items=soak)
-        items[:] = [item for item in items if item not in soak]
+    """Leave the soak out, unless ``-m`` speaks of it or a test is named on the command line.
+
+    The browser's tests come first: they take longest, and one that began last would keep one
+    worker busy while the others have nothing left.
+    """
+    named = any("::" in argument for argument in config.args)
+    if "soak" not in config.option.markexpr and not named:
+        soak = [item for item in items if item.get_closest_marker("soak")]
+        if soak:
+            config.hook.pytest_deselected(items=soak)
+            items[:] = [item for item in items if item not in soak]
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
 
 
 @pytest.hookimpl(tryfirst=True)
