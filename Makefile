@@ -5,6 +5,8 @@ PORT ?= 8000
 VENV = .venv
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
+# On these no compiler is needed: `make lock` fails when something locked has no wheel for one.
+PYTHONS = 3.11 3.12 3.13 3.14
 # Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,
 # which says what is wrong when it fails too.
 SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
@@ -52,11 +54,17 @@ bench: $(VENV)/dev ## measure; CASE=name for one benchmark
 soak: $(VENV)/dev ## the tests that must wait longer than 10 seconds
 	$(PYTEST) -m soak
 
-lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml
+lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml; see that there are wheels
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links pyproject.toml -o requirements.txt
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
+	@for version in $(PYTHONS); do \
+		$(VENV)/bin/uv pip install -q --dry-run --only-binary :all: --require-hashes \
+			--python-version $$version --target $(VENV)/nothing \
+			-r requirements-dev.txt -r requirements-bootstrap.txt \
+			|| { echo "Not everything has a wheel for Python $$version."; exit 1; }; \
+	done
 
 # The environment. Whoever has tested here keeps the tools of testing.
 $(VENV)/uv: requirements-bootstrap.txt
