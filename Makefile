@@ -11,14 +11,16 @@ PYTHONS = 3.11 3.12 3.13 3.14
 # which says what is wrong when it fails too.
 SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
 # Local values, given to `make run` only and only where the environment has none: a deployment
-# that forgets its own refuses to start.
-LOCAL = SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
+# that forgets its own refuses to start. By the shell itself: what a program is started with, as
+# `env` would be, every user of the computer can see.
+LOCAL = export SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
 	ALLOWED_HOSTS="$${ALLOWED_HOSTS:-127.0.0.1,localhost}" \
 	ALLOWED_ORIGINS="$${ALLOWED_ORIGINS:-http://127.0.0.1:$(PORT),http://localhost:$(PORT)}" \
-	PORT=$(PORT)
+	PORT=$(PORT);
 # Checking needs settings, and never a deployment's own.
-CHECKED = env -u DATABASE_URL -u REDIS_URL SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
-	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org
+CHECKED = unset DATABASE_URL REDIS_URL; \
+	export SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
+	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org;
 
 .DEFAULT_GOAL = help
 .PHONY: help run test lint bench soak lock
@@ -27,7 +29,7 @@ help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 run: $(VENV)/run var/secret_key var/static.stamp ## start the chat here, on PORT (8000), and print a sign-in link
-	@exec env $(LOCAL) $(PY) manage.py serve --port $(PORT)
+	@$(LOCAL) exec $(PY) manage.py serve --port $(PORT)
 
 test: $(VENV)/dev ## everything: lint, what stores on PostgreSQL and Redis, the whole suite on SQLite
 	@$(PY) -m tests.services --chromium -- true
@@ -86,10 +88,9 @@ $(VENV)/dev: $(VENV)/uv requirements-dev.txt
 
 # A secret of this computer's own, readable by its user only, made once.
 var/secret_key: | $(VENV)/run
-	@mkdir -p var
-	@umask 077; $(PY) -c 'import secrets; print(secrets.token_urlsafe(50))' > $@.new && mv $@.new $@
+	@umask 077; mkdir -p var; $(PY) -c 'import secrets; print(secrets.token_urlsafe(50))' > $@.new && mv $@.new $@
 
 # Directories too: they change when a file goes.
 var/static.stamp: $(VENV)/run var/secret_key $(shell find static)
-	@env $(LOCAL) $(PY) manage.py collectstatic --noinput --clear -v 0
+	@$(LOCAL) $(PY) manage.py collectstatic --noinput --clear -v 0
 	@touch $@

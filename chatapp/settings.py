@@ -10,6 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from chatapp import environment
+from chatapp.private_files import keep_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -76,9 +77,14 @@ TEMPLATES = [
 ]
 
 _database = environment.database("DATABASE_URL", "sqlite:///var/palimpsest.sqlite3")
+DATABASE_FILE = None
 if _database["ENGINE"] == "django.db.backends.sqlite3":
-    _database["NAME"] = str(BASE_DIR / str(_database["NAME"]))
-    Path(str(_database["NAME"])).parent.mkdir(parents=True, exist_ok=True)
+    DATABASE_FILE = BASE_DIR / str(_database["NAME"])
+# Here, since every entrance reads the settings before anything is written.
+keep_private(VAR_DIR, DATABASE_FILE)
+if DATABASE_FILE is not None:
+    _database["NAME"] = str(DATABASE_FILE)
+    DATABASE_FILE.parent.mkdir(parents=True, exist_ok=True)
     # A file, since units of work run in several threads.
     _database["TEST"] = {"NAME": str(_database["NAME"]) + ".test"}
 DATABASES = {"default": _database}
