@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -235,12 +236,20 @@ class MessageAdmin(Shown):
         if conversation is None and self.has_view_permission(request):
             return HttpResponseRedirect(reverse("admin:chatapp_conversation_changelist"))
         if conversation is not None:
-            _record(request, conversation, "messages")
             extra_context = {
                 **(extra_context or {}),
                 "title": f"Messages of {visible(str(conversation))}",
             }
         return super().changelist_view(request, extra_context)
+
+    def on_list(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Leaves a record of each conversation of which something is on the page.
+
+        Of the one that was asked for too: that nothing in it was found tells something.
+        """
+        shown = {row.conversation_id for row in rows} | {int(request.GET[CONVERSATION_PARAMETER])}
+        for conversation in Conversation.objects.filter(pk__in=shown):
+            _record(request, conversation, "messages")
 
     @admin.display(description="text")
     def excerpt(self, message: Any) -> str:

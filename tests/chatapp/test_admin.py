@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from chatapp.admin.conversations import MessageAdmin
 from chatapp.models import AccessRecord, Conversation, Message, ModelProfile, Summary, Turn
 from compression import store
 from compression.types import Trigger
@@ -206,6 +207,52 @@ def test_a_look_at_anothers_conversation_leaves_one_record(summary: Summary) -> 
     listed = page(client, f"{BASE}accessrecord/")
     assert "looker" in listed
     assert str(summary.conversation.code) in listed
+
+
+def test_n08_a_parameter_given_twice_is_refused(summary: Summary, bob: User) -> None:
+    """N08: on every page of the admin, and whoever sends it; nothing of it is shown or recorded.
+
+    Breaks when: ``ReviewSite.admin_view`` is Django's.
+    """
+    root = browser_of(User.objects.create_superuser("root"))
+    other = conversation_of(bob, "a secret of bob", "two")
+    mine, theirs = conversation_of(User.objects.get(username="root"), "x").pk, other.pk
+    parameter = "conversation__id__exact"
+    for query in (f"{parameter}={theirs}&{parameter}={mine}", f"{parameter}={mine}&p=0&p=1"):
+        response = root.get(f"{BASE}message/?{query}")
+        assert response.status_code == 400
+        assert "secret" not in response.content.decode()
+    for path in [*every_path(summary), "/admin/", "/admin/auth/user/", "/admin/password_change/"]:
+        base = path.partition("?")[0]
+        assert root.get(f"{base}?q=a&q=b").status_code == 400, path
+        assert Client().get(f"{base}?q=a&q=b").status_code == 302, path
+    assert not AccessRecord.objects.exists()
+
+
+def test_n08_what_is_shown_is_what_is_recorded(
+    summary: Summary, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N08: by the rows on the page, so that no way to ask for others' can be forgotten.
+
+    Breaks when: a list's record is made from the address.
+    """
+    other = conversation_of(bob, "a secret of bob", "two")
+    monkeypatch.setattr(
+        MessageAdmin,
+        "get_search_results",
+        lambda admin, request, rows, words: (admin.get_queryset(request), False),
+    )
+    client = browser_of(staff("looker", "view_message"))
+    assert "a secret of bob" in page(client, messages_path(summary.conversation))
+    looked = AccessRecord.objects.values_list("conversation_id", flat=True)
+    assert sorted(looked) == [summary.conversation_id, other.pk]
+
+
+def test_a_search_that_finds_nothing_is_a_look(summary: Summary) -> None:
+    """Breaks when: only rows that are shown are recorded: what is not there was learned."""
+    client = browser_of(staff("looker", "view_message"))
+    assert SECRET not in page(client, f"{messages_path(summary.conversation)}&q=not+in+it")
+    assert AccessRecord.objects.get().conversation == summary.conversation
 
 
 def test_looking_at_ones_own_leaves_none(root: Client) -> None:
