@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth import REDIRECT_FIELD_NAME
@@ -12,6 +12,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+
+View = TypeVar("View", bound=Callable[..., Any])
 
 
 class ReviewSite(AdminSite):
@@ -21,7 +23,7 @@ class ReviewSite(AdminSite):
     site_title = "Palimpsest"
     index_title = "Review"
 
-    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Callable[..., Any]:
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Every page of the admin goes through here.
 
         Of a parameter that an address has twice, Django's lists take both values and ``GET``
@@ -34,7 +36,7 @@ class ReviewSite(AdminSite):
             return view(request, *args, **kwargs)
 
         # After Django's own question who this is.
-        return super().admin_view(update_wrapper(once, view), cacheable)
+        return super().admin_view(cast(View, update_wrapper(once, view)), cacheable)
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -168,7 +168,11 @@ CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
 SECURE_SSL_REDIRECT = SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
+# These bind other hosts of the domain, and browsers for years: not ours to choose.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = environment.boolean("HSTS_INCLUDE_SUBDOMAINS")
+SECURE_HSTS_PRELOAD = environment.boolean("HSTS_PRELOAD")
+# W005 and W021 would have both on.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True
