@@ -406,3 +406,30 @@ def test_deleting_a_person_says_how_much_goes_with_them(
     assert not Conversation.objects.exists()
     assert not Turn.objects.exists()
     assert not Message.objects.exists()
+
+
+@pytest.mark.storage
+def test_n09_the_record_of_a_look_outlives_everybody(root: Client, summary: Summary) -> None:
+    """N09: whoever looked, whose conversation it was, and the conversation.
+
+    Breaks when: a record goes with one of them, or holds no names of its own.
+    """
+    looker = staff("looker", "view_summary", "change_summary")
+    page(browser_of(looker), summary_path(summary))
+    undo = {"action": "undo", "version": "1"}
+    assert browser_of(looker).post(summary_path(summary), undo).status_code == 302
+    code = summary.conversation.code
+    for person in (looker, summary.conversation.owner):
+        deleted = root.post(f"/admin/auth/user/{person.pk}/delete/", {"post": "yes"})
+        assert deleted.status_code == 302
+    assert not Conversation.objects.exists()
+    records = AccessRecord.objects.order_by("pk")
+    assert {(one.viewer_name, one.owner_name, one.conversation_code) for one in records} == {
+        ("looker", "alice", code)
+    }
+    assert [one.what.partition(":")[0] for one in records] == ["summary", "summary", "undo"]
+    listed = page(root, f"{BASE}accessrecord/")
+    for told in ("looker", "alice", str(code), "undo"):
+        assert told in listed
+    assert str(code) in page(root, f"{BASE}accessrecord/{records[0].pk}/change/")
+    assert "looker" in page(root, f"{BASE}accessrecord/?q=alice")
