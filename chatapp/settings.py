@@ -158,6 +158,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+PASSWORD_HASHERS = ["chatapp.hashing.PatientPasswordHasher"]
 PASSWORD_RESET_TIMEOUT = 15 * 60  # seconds; a sign-in link lives as long
 
 # Served over TLS when every origin is; `make run` serves this computer only, without.

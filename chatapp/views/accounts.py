@@ -41,6 +41,9 @@ def _wait_sentence(seconds: int) -> str:
     return f"Too many attempts to sign in. Wait {wait} and try again, or use a sign-in link."
 
 
+_BUSY = "Many people are signing in at this moment. Wait a few seconds and try again."
+
+
 class LimitedAuthenticationForm(AuthenticationForm):
     """Name and password, of which only so many are looked at in a while."""
 
@@ -54,11 +57,15 @@ class LimitedAuthenticationForm(AuthenticationForm):
         Raises :class:`ValidationError` for too many attempts and for a wrong name or password.
         """
         name = self.cleaned_data.get("username")
-        if name is not None and self.request is not None:
-            self.retry_after = signin_limits.count_attempt(name, _address(self.request))
-        if self.retry_after:
-            raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
-        return super().clean()
+        with signin_limits.place_to_wait() as taken:
+            if not taken:
+                self.retry_after = signin_limits.BUSY_SECONDS
+                raise ValidationError(_BUSY, code="rate_limited")
+            if name is not None and self.request is not None:
+                self.retry_after = signin_limits.count_attempt(name, _address(self.request))
+            if self.retry_after:
+                raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
+            return super().clean()
 
 
 class SignIn(LoginView):
@@ -94,7 +101,7 @@ def _seconds_to_wait(form: AuthenticationForm) -> int:
 def _signin_error(form: AuthenticationForm) -> UserFacingError:
     wait = _seconds_to_wait(form)
     if wait:
-        return RateLimited(_wait_sentence(wait), retry_after=wait)
+        return RateLimited(" ".join(map(str, form.non_field_errors())), retry_after=wait)
     sentences = {
         name if name != "__all__" else "username": " ".join(str(part) for part in parts)
         for name, parts in form.errors.items()
