@@ -8,18 +8,22 @@ PYTEST = $(PY) -m pytest
 # Tests wait for servers, browsers and databases about a third of their time, so that three workers
 # keep two cores busy; small portions spread the long tests over all of them.
 PARALLEL = -n 3 --maxschedchunk 4
+# On these no compiler is needed: `make lock` fails when something locked has no wheel for one.
+PYTHONS = 3.11 3.12 3.13 3.14
 # Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,
 # which says what is wrong when it fails too.
 SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
 # Local values, given to `make run` only and only where the environment has none: a deployment
-# that forgets its own refuses to start.
-LOCAL = SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
+# that forgets its own refuses to start. By the shell itself: what a program is started with, as
+# `env` would be, every user of the computer can see.
+LOCAL = export SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
 	ALLOWED_HOSTS="$${ALLOWED_HOSTS:-127.0.0.1,localhost}" \
 	ALLOWED_ORIGINS="$${ALLOWED_ORIGINS:-http://127.0.0.1:$(PORT),http://localhost:$(PORT)}" \
-	PORT=$(PORT)
+	PORT=$(PORT);
 # Checking needs settings, and never a deployment's own.
-CHECKED = env -u DATABASE_URL -u REDIS_URL SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
-	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org
+CHECKED = unset DATABASE_URL REDIS_URL; \
+	export SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
+	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org;
 
 .DEFAULT_GOAL = help
 .PHONY: help run test lint bench soak lock
@@ -28,7 +32,7 @@ help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 run: $(VENV)/run var/secret_key var/static.stamp ## start the chat here, on PORT (8000), and print a sign-in link
-	@exec env $(LOCAL) $(PY) manage.py serve --port $(PORT)
+	@$(LOCAL) exec $(PY) manage.py serve --port $(PORT)
 
 test: $(VENV)/dev ## everything: lint, what stores on PostgreSQL and Redis, the whole suite on SQLite
 	@$(PY) -m tests.services --chromium -- true
@@ -55,11 +59,17 @@ bench: $(VENV)/dev ## measure; CASE=name for one benchmark
 soak: $(VENV)/dev ## the tests that must wait longer than 10 seconds
 	$(PYTEST) -m soak
 
-lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml
+lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml; see that there are wheels
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links pyproject.toml -o requirements.txt
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links pyproject.toml --group dev -c requirements.txt -o requirements-dev.txt
+	@for version in $(PYTHONS); do \
+		$(VENV)/bin/uv pip install -q --dry-run --only-binary :all: --require-hashes \
+			--python-version $$version --target $(VENV)/nothing \
+			-r requirements-dev.txt -r requirements-bootstrap.txt \
+			|| { echo "Not everything has a wheel for Python $$version."; exit 1; }; \
+	done
 
 # The environment. Whoever has tested here keeps the tools of testing.
 $(VENV)/uv: requirements-bootstrap.txt
@@ -81,10 +91,9 @@ $(VENV)/dev: $(VENV)/uv requirements-dev.txt
 
 # A secret of this computer's own, readable by its user only, made once.
 var/secret_key: | $(VENV)/run
-	@mkdir -p var
-	@umask 077; $(PY) -c 'import secrets; print(secrets.token_urlsafe(50))' > $@.new && mv $@.new $@
+	@umask 077; mkdir -p var; $(PY) -c 'import secrets; print(secrets.token_urlsafe(50))' > $@.new && mv $@.new $@
 
 # Directories too: they change when a file goes.
 var/static.stamp: $(VENV)/run var/secret_key $(shell find static)
-	@env $(LOCAL) $(PY) manage.py collectstatic --noinput --clear -v 0
+	@$(LOCAL) $(PY) manage.py collectstatic --noinput --clear -v 0
 	@touch $@

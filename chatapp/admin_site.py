@@ -1,15 +1,19 @@
-"""The admin's own site: one way to sign in, not two."""
+"""The admin's own site: one way to sign in, not two, and one reading of an address."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any, TypeVar, cast
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+
+View = TypeVar("View", bound=Callable[..., Any])
 
 
 class ReviewSite(AdminSite):
@@ -18,6 +22,21 @@ class ReviewSite(AdminSite):
     site_header = "Palimpsest"
     site_title = "Palimpsest"
     index_title = "Review"
+
+    def admin_view(self, view: View, cacheable: bool = False) -> View:
+        """Every page of the admin goes through here.
+
+        Of a parameter that an address has twice, Django's lists take both values and ``GET``
+        answers the last: what a page asks for would not be what it shows. Raises BadRequest.
+        """
+
+        def once(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            if any(len(values) > 1 for _, values in request.GET.lists()):
+                raise BadRequest("a parameter is given twice")
+            return view(request, *args, **kwargs)
+
+        # After Django's own question who this is.
+        return super().admin_view(cast(View, update_wrapper(once, view)), cacheable)
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

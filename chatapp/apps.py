@@ -5,16 +5,20 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin_apps
 
+from chatapp.redacting import redact_records
+
 
 class ChatConfig(AppConfig):
-    """Registers the system checks."""
+    """Registers the system checks, and keeps tokens out of the log."""
 
     name = "chatapp"
     verbose_name = "Palimpsest"
 
     def ready(self) -> None:
-        """Import for registration only."""
+        """The import is for registration only."""
         from chatapp import checks  # noqa: F401
+
+        redact_records()
 
 
 class ReviewConfig(admin_apps.AdminConfig):

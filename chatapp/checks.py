@@ -11,6 +11,7 @@ W001      several processes' channel layer (REDIS_URL) with a SQLite file
 W002      DEBUG is on while an origin is not this computer
 W003      OPENAI_BASE_URL is set and OPENAI_API_KEY is not, on another computer
 W004      COMPRESSION_THRESHOLD is outside of what is possible; the nearest is used
+W005      others on this computer can read a file of ours that is not ours to close
 ========  ==================================================================================
 """
 
@@ -29,6 +30,7 @@ from django.core import checks
 from django.http.request import validate_host
 
 from chatapp import environment
+from chatapp.private_files import open_to_others
 from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 
 SECRET_KEY_LENGTH = 50
@@ -197,5 +199,21 @@ def threshold(app_configs: Apps, **_: Any) -> Found:
             f": {used:g} is used.",
             hint=f"It is a share from {LOWEST_THRESHOLD:g} to {HIGHEST_THRESHOLD:g}.",
             id="chatapp.W004",
+        )
+    ]
+
+
+@checks.register(checks.Tags.security)
+def private_files(app_configs: Apps, **_: Any) -> Found:
+    """W005: at each start they are closed, unless they belong to somebody else."""
+    paths = [str(path) for path in open_to_others(settings.VAR_DIR, settings.DATABASE_FILE)]
+    if not paths:
+        return []
+    return [
+        checks.Warning(
+            f"Others on this computer can read {', '.join(paths[:3])}"
+            f"{' and more' if len(paths) > 3 else ''}.",
+            hint="They belong to another user: have that one run chmod go= on them.",
+            id="chatapp.W005",
         )
     ]

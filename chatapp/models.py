@@ -332,18 +332,27 @@ class UserSettings(models.Model):
 
 
 class AccessRecord(models.Model):
-    """Somebody with permission looked at another person's conversation."""
+    """Somebody with permission looked at another person's conversation, or changed its summary.
+
+    It outlives whoever looked, whose conversation it was, and the conversation: so it holds the
+    names that they had.
+    """
 
     viewer = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
     )
-    conversation = models.ForeignKey(Conversation, models.CASCADE, related_name="access_records")
+    viewer_name = models.CharField(max_length=150, default="")
+    conversation = models.ForeignKey(
+        Conversation, models.SET_NULL, null=True, related_name="access_records"
+    )
+    conversation_code = models.UUIDField(null=True)
+    owner_name = models.CharField(max_length=150, default="")
     what = models.CharField(max_length=64)
-    # Which page: "summary", "messages", "conversation".
+    # Which page: "summary", "messages", "conversation"; or what was done.
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["-at"]
 
     def __str__(self) -> str:
-        return f"{self.viewer_id} looked at {self.what} of {self.conversation_id}"
+        return f"{self.viewer_name} looked at {self.what} of {self.conversation_code}"

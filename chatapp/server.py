@@ -15,6 +15,7 @@ from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from twisted.internet import defer, reactor
 
 from chatapp import wiring
+from chatapp.proxies import behind
 
 logger = logging.getLogger(__name__)
 
@@ -88,12 +89,10 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(
-    listener: socket.socket, *, ready: Callable[[], None], behind_proxy: bool = False
-) -> None:
+def serve(listener: socket.socket, *, ready: Callable[[], None], proxies: int = 0) -> None:
     """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before.
 
-    ``behind_proxy``: the peer's address is what the proxy says in X-Forwarded-For.
+    ``proxies``: how many there are before this process, each of which appends to X-Forwarded-For.
     """
 
     # The event loop itself holds tasks only weakly.
@@ -108,7 +107,8 @@ def serve(
 
     WebSocketFactory.protocol = ViewerProtocol
     server = Server(
-        get_default_application(),
+        # Not Daphne's own reading of the header, which believes what the sender wrote first.
+        behind(get_default_application(), proxies),
         # Daphne closes the descriptor that it is given.
         endpoints=[f"fd:fileno={listener.detach()}"],
         http_timeout=HTTP_TIMEOUT,
@@ -119,7 +119,6 @@ def serve(
         ping_interval=PING_INTERVAL,
         ping_timeout=PING_TIMEOUT,
         action_logger=None,
-        proxy_forwarded_address_header="X-Forwarded-For" if behind_proxy else None,
         server_name="palimpsest",
     )
     # Not Daphne's ready_callable: that runs before the signal handlers are installed.

@@ -10,6 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from chatapp import environment
+from chatapp.private_files import keep_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -76,9 +77,14 @@ TEMPLATES = [
 ]
 
 _database = environment.database("DATABASE_URL", "sqlite:///var/palimpsest.sqlite3")
+DATABASE_FILE = None
 if _database["ENGINE"] == "django.db.backends.sqlite3":
-    _database["NAME"] = str(BASE_DIR / str(_database["NAME"]))
-    Path(str(_database["NAME"])).parent.mkdir(parents=True, exist_ok=True)
+    DATABASE_FILE = BASE_DIR / str(_database["NAME"])
+# Here, since every entrance reads the settings before anything is written.
+keep_private(VAR_DIR, DATABASE_FILE)
+if DATABASE_FILE is not None:
+    _database["NAME"] = str(DATABASE_FILE)
+    DATABASE_FILE.parent.mkdir(parents=True, exist_ok=True)
     # A file, since units of work run in several threads.
     _database["TEST"] = {"NAME": str(_database["NAME"]) + ".test"}
 DATABASES = {"default": _database}
@@ -152,6 +158,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+PASSWORD_HASHERS = ["chatapp.hashing.PatientPasswordHasher"]
 PASSWORD_RESET_TIMEOUT = 15 * 60  # seconds; a sign-in link lives as long
 
 # Served over TLS when every origin is; `make run` serves this computer only, without.
@@ -162,7 +169,11 @@ CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
 SECURE_SSL_REDIRECT = SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
+# These bind other hosts of the domain, and browsers for years: not ours to choose.
+SECURE_HSTS_INCLUDE_SUBDOMAINS = environment.boolean("HSTS_INCLUDE_SUBDOMAINS")
+SECURE_HSTS_PRELOAD = environment.boolean("HSTS_PRELOAD")
+# W005 and W021 would have both on.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -1,1 +1,9 @@
-"""Compression of conversations, a reusable Django app."""
+"""Compression of conversations, a reusable Django app.
+
+From Python 3.14 on the standard library has a package of this name, which its `gzip`, `bz2` and
+`lzma` need: whatever is not here is found there.
+"""
+
+from pkgutil import extend_path
+
+__path__ = extend_path(__path__, __name__)

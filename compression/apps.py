@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from django.apps import AppConfig
 
 
@@ -10,6 +12,8 @@ class CompressionConfig(AppConfig):
 
     name = "compression"
     verbose_name = "Compression"
+    # The package may have a second folder, the standard library's: templates are looked for here.
+    path = str(Path(__file__).resolve().parent)
 
     def ready(self) -> None:
         """Import for registration only."""

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -147,17 +148,22 @@ def server_environment(folder: Path, port: int, **env: str) -> dict[str, str]:
 
 
 def start_server(
-    tmp_path: Path, *, prepare: bool = True, port: int = 0, **env: str
+    tmp_path: Path,
+    *,
+    prepare: bool = True,
+    port: int = 0,
+    arguments: Sequence[str] = (),
+    **env: str,
 ) -> RunningServer:
     """Start ``manage.py serve`` and return once it answers. Raises ServerDied with its log.
 
     ``port`` 0 takes a free one. ``prepare=False`` neither migrates nor makes an owner: for a
-    second process beside a first. ``env`` adds to or replaces environment variables, as in
-    ``DATABASE_URL=…`` or ``OPENAI_BASE_URL=…``.
+    second process beside a first. ``arguments`` are further ones of ``serve``. ``env`` adds to or
+    replaces environment variables, as in ``DATABASE_URL=…`` or ``OPENAI_BASE_URL=…``.
     """
     chosen = port or free_port()
     environment = server_environment(tmp_path, chosen, **env)
-    command = [sys.executable, "manage.py", "serve", "--port", str(chosen)]
+    command = [sys.executable, "manage.py", "serve", "--port", str(chosen), *arguments]
     process = subprocess.Popen(
         command if prepare else [*command, "--no-prepare"],
         cwd=ROOT,

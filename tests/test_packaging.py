@@ -101,6 +101,21 @@ def test_testing_happens_with_what_is_served() -> None:
     assert different == {}
 
 
+def test_wheels_are_looked_for_on_every_python_that_is_named() -> None:
+    """When the locks are made, since that needs the package index.
+
+    Breaks when: `make lock` leaves out a Python of the classifiers, the oldest one or 3.14.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    oldest = project["requires-python"].removeprefix(">=")
+    looked = re.search(r"^PYTHONS = (.*)$", MAKEFILE, re.MULTILINE)
+    assert looked is not None
+    assert {oldest, *named, "3.14"} <= set(looked[1].split())
+    assert "for version in $(PYTHONS)" in MAKEFILE
+    assert [version for version in looked[1].split() if version not in README] == []
+
+
 def _targets() -> set[str]:
     phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)
     assert phony is not None

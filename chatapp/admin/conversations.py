@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db.models import BooleanField, Case, Exists, OuterRef, QuerySet, Value, When
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -222,7 +224,7 @@ class MessageAdmin(Shown):
         found = super().get_object(request, object_id, from_field)
         if found is None:
             return None
-        return Message.objects.select_related("conversation").filter(pk=found.pk).first()
+        return Message.objects.select_related("conversation__owner").filter(pk=found.pk).first()
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -235,12 +237,20 @@ class MessageAdmin(Shown):
         if conversation is None and self.has_view_permission(request):
             return HttpResponseRedirect(reverse("admin:chatapp_conversation_changelist"))
         if conversation is not None:
-            _record(request, conversation, "messages")
             extra_context = {
                 **(extra_context or {}),
                 "title": f"Messages of {visible(str(conversation))}",
             }
         return super().changelist_view(request, extra_context)
+
+    def on_list(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Leaves a record of each conversation of which something is on the page.
+
+        Of the one that was asked for too: that nothing in it was found tells something.
+        """
+        shown = {row.conversation_id for row in rows} | {int(request.GET[CONVERSATION_PARAMETER])}
+        for conversation in Conversation.objects.select_related("owner").filter(pk__in=shown):
+            _record(request, conversation, "messages")
 
     @admin.display(description="text")
     def excerpt(self, message: Any) -> str:
@@ -291,38 +301,38 @@ class MessageAdmin(Shown):
 class AccessRecordAdmin(Shown):
     """Who looked at another person's conversation; nobody changes it."""
 
-    list_display = (moments("at"), "viewer_name", "owner_name", "name", "what")
+    list_display = (moments("at"), "looked", "owned", "name", "what")
     list_filter = ("what", "at")
-    list_select_related = ("viewer", "conversation", "conversation__owner")
-    search_fields = ("viewer__username", "conversation__owner__username")
+    search_fields = ("viewer_name", "owner_name")
     ordering = ("-at", "-pk")
 
-    @admin.display(description="viewer", ordering="viewer__username")
-    def viewer_name(self, record: AccessRecord) -> str:
-        """Who looked."""
-        return visible(record.viewer.get_username()) if record.viewer else "(gone)"
+    @admin.display(description="viewer", ordering="viewer_name")
+    def looked(self, record: AccessRecord) -> str:
+        """Who looked, by the name that they had."""
+        return visible(record.viewer_name) or "(gone)"
 
-    @admin.display(description="owner", ordering="conversation__owner__username")
-    def owner_name(self, record: AccessRecord) -> str:
+    @admin.display(description="owner", ordering="owner_name")
+    def owned(self, record: AccessRecord) -> str:
         """At whose conversation."""
-        return visible(record.conversation.owner.get_username())
+        return visible(record.owner_name) or "(gone)"
 
-    @admin.display(description="conversation")
+    @admin.display(description="conversation", ordering="conversation_code")
     def name(self, record: AccessRecord) -> str:
         """At which; by its code, since a title is the owner's words."""
-        return str(record.conversation.code)
+        return str(record.conversation_code)
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """The same, on a page of its own."""
+        key = obj.conversation_id
         return {
             "facts": [
                 Fact(label="When", value=moment(obj.at)),
-                Fact(label="Viewer", value=self.viewer_name(obj)),
-                Fact(label="Owner", value=self.owner_name(obj)),
+                Fact(label="Viewer", value=self.looked(obj)),
+                Fact(label="Owner", value=self.owned(obj)),
                 Fact(
                     label="Conversation",
                     value=self.name(obj),
-                    url=conversation_page(request, obj.conversation_id),
+                    url=conversation_page(request, key) if key else "",
                 ),
                 Fact(label="Page", value=obj.what),
             ]
@@ -330,9 +340,5 @@ class AccessRecordAdmin(Shown):
 
 
 def _record(request: HttpRequest, conversation: Conversation, what: str) -> None:
-    record_access(
-        viewer_id=int(request.user.pk or 0),
-        owner_id=conversation.owner_id,
-        conversation_id=conversation.pk,
-        what=what,
-    )
+    assert isinstance(request.user, User)
+    record_access(viewer=request.user, conversation=conversation, what=what)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from chatapp.admin.links import conversation_page, messages_page
@@ -55,12 +56,16 @@ class SummaryAdmin(SummaryReviewAdmin):
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Leaves a record."""
-        record_access(
-            viewer_id=int(request.user.pk or 0),
-            owner_id=obj.conversation.owner_id,
-            conversation_id=obj.conversation_id,
-            what="summary",
-        )
+        self._record(request, obj, "summary")
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+        """Leaves a record too: Django's own goes with the account of who did it."""
+        self._record(request, obj, str(message))
+        return super().log_change(request, obj, message)
+
+    def _record(self, request: HttpRequest, summary: Summary, what: str) -> None:
+        assert isinstance(request.user, User)
+        record_access(viewer=request.user, conversation=summary.conversation, what=what)
 
     def messages_url(self, request: HttpRequest, summary: Any) -> str:
         """The list of the messages of the span."""

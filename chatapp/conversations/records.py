@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from chatapp.models import AccessRecord
+from django.contrib.auth.models import User
+
+from chatapp.models import AccessRecord, Conversation
 
 
-def record_access(*, viewer_id: int, owner_id: int, conversation_id: int, what: str) -> None:
+def record_access(*, viewer: User, conversation: Conversation, what: str) -> None:
     """Remember a look at another person's conversation; one's own leaves no record.
 
-    ``what`` is the page: ``conversation``, ``summary`` or ``messages``.
+    ``what`` is the page, ``conversation``, ``summary`` or ``messages``, or what was done; past
+    the 64 characters that there are for it, it is cut.
     """
-    if viewer_id != owner_id:
-        AccessRecord.objects.create(viewer_id=viewer_id, conversation_id=conversation_id, what=what)
+    if viewer.pk != conversation.owner_id:
+        AccessRecord.objects.create(
+            viewer=viewer,
+            viewer_name=viewer.get_username(),
+            conversation=conversation,
+            conversation_code=conversation.code,
+            owner_name=conversation.owner.get_username(),
+            what=what[:64],
+        )

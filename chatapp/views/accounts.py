@@ -6,6 +6,8 @@ not happen on the event loop.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth import login
@@ -39,6 +41,9 @@ def _wait_sentence(seconds: int) -> str:
     return f"Too many attempts to sign in. Wait {wait} and try again, or use a sign-in link."
 
 
+_BUSY = "Many people are signing in at this moment. Wait a few seconds and try again."
+
+
 class LimitedAuthenticationForm(AuthenticationForm):
     """Name and password, of which only so many are looked at in a while."""
 
@@ -52,11 +57,15 @@ class LimitedAuthenticationForm(AuthenticationForm):
         Raises :class:`ValidationError` for too many attempts and for a wrong name or password.
         """
         name = self.cleaned_data.get("username")
-        if name is not None and self.request is not None:
-            self.retry_after = signin_limits.count_attempt(name, _address(self.request))
-        if self.retry_after:
-            raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
-        return super().clean()
+        with signin_limits.place_to_wait() as taken:
+            if not taken:
+                self.retry_after = signin_limits.BUSY_SECONDS
+                raise ValidationError(_BUSY, code="rate_limited")
+            if name is not None and self.request is not None:
+                self.retry_after = signin_limits.count_attempt(name, _address(self.request))
+            if self.retry_after:
+                raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
+            return super().clean()
 
 
 class SignIn(LoginView):
@@ -92,7 +101,7 @@ def _seconds_to_wait(form: AuthenticationForm) -> int:
 def _signin_error(form: AuthenticationForm) -> UserFacingError:
     wait = _seconds_to_wait(form)
     if wait:
-        return RateLimited(_wait_sentence(wait), retry_after=wait)
+        return RateLimited(" ".join(map(str, form.non_field_errors())), retry_after=wait)
     sentences = {
         name if name != "__all__" else "username": " ".join(str(part) for part in parts)
         for name, parts in form.errors.items()
@@ -111,6 +120,23 @@ class PasswordChange(PasswordChangeView):
         return super().get_form_class()
 
 
+def _address_kept(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Tell nobody the page's path, which holds the token, as where one comes from.
+
+    The next request is logged with it by many a proxy. Not `no-referrer`: with that a browser
+    hides the origin of a form too, which Django's check of forged requests asks for.
+    """
+
+    @functools.wraps(view)
+    def kept(request: HttpRequest, *args: str, **kwargs: str) -> HttpResponse:
+        response = view(request, *args, **kwargs)
+        response.headers["Referrer-Policy"] = "strict-origin"
+        return response
+
+    return kept
+
+
+@_address_kept
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin_link(request: HttpRequest, uidb64: str, token: str) -> HttpResponse:
     """GET shows one button and changes nothing, so that a mail scanner cannot spend the link.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -174,6 +174,19 @@ class ReviewAdmin(ModelAdmin):
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Called once for each request that shows one object, after the permission was checked."""
+
+    def on_list(self, request: HttpRequest, rows: Sequence[Any]) -> None:
+        """Called once for each request that shows a list, with the rows that are on its page."""
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The list. Raises PermissionDenied; tells ``on_list``."""
+        response = super().changelist_view(request, extra_context)
+        shown = (getattr(response, "context_data", None) or {}).get("cl")
+        if shown is not None:
+            self.on_list(request, list(shown.result_list))
+        return response
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """What the page of one object shows: ``facts`` and what else the template takes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -123,6 +124,63 @@ def test_r04_another_address_is_counted_apart(anna: User) -> None:
     for _ in range(signin_limits.ATTEMPTS + 1):
         sign_in(attacker, "wrong")
     assert sign_in(Client(REMOTE_ADDR="192.0.2.2"), PASSWORD).status_code == 302
+
+
+def test_n04_one_address_is_bounded_whatever_the_names(anna: User) -> None:
+    """N04: sixty names from one address; somebody else's is not kept out by them.
+
+    Breaks when: attempts are counted a name only.
+    """
+    attacker = Client(REMOTE_ADDR="192.0.2.1")
+    answers = [sign_in(attacker, "wrong", name=f"name-{n}").status_code for n in range(60)]
+    assert answers.count(200) == signin_limits.ATTEMPTS_OF_ADDRESS
+    assert set(answers[signin_limits.ATTEMPTS_OF_ADDRESS :]) == {429}
+    assert sign_in(attacker, PASSWORD).status_code == 429
+    assert sign_in(Client(REMOTE_ADDR="192.0.2.2"), PASSWORD).status_code == 302
+
+
+@pytest.mark.parametrize("other", ["2001:db8::2", "2001:db8:0:0:ffff:ffff:ffff:ffff"])
+def test_n04_a_network_of_addresses_is_one(anna: User, other: str) -> None:
+    """N04: a single host has 2^64 of them to try from.
+
+    Breaks when: each IPv6 address is counted apart.
+    """
+    for number in range(signin_limits.ATTEMPTS_OF_ADDRESS):
+        client = Client(REMOTE_ADDR=f"2001:db8::1:{number:x}")
+        assert sign_in(client, "wrong", name=f"name-{number}").status_code == 200
+    assert sign_in(Client(REMOTE_ADDR=other), PASSWORD).status_code == 429
+    assert sign_in(Client(REMOTE_ADDR="2001:db8:1::1"), PASSWORD).status_code == 302
+
+
+def test_an_office_behind_one_address_signs_in(anna: User) -> None:
+    """Breaks when: a sign-in that was right counts against those of the same address."""
+    for _ in range(signin_limits.ATTEMPTS_OF_ADDRESS + 5):
+        assert sign_in(Client(), PASSWORD).status_code == 302
+
+
+def test_who_has_an_account_does_not_begin_anew_with_it(anna: User) -> None:
+    """Breaks when: a sign-in forgets all that came from its address."""
+    for number in range(signin_limits.ATTEMPTS_OF_ADDRESS - 1):
+        sign_in(Client(), "wrong", name=f"name-{number}")
+    assert sign_in(Client(), PASSWORD).status_code == 302
+    assert sign_in(Client(), "wrong", name="one more").status_code == 200
+    assert sign_in(Client(), "wrong", name="too many").status_code == 429
+
+
+def test_n04_more_than_can_wait_are_asked_to_come_back(client: Client, anna: User) -> None:
+    """N04: sign-ins that wait for their hash hold a thread each.
+
+    Breaks when: any number may wait, or a turned away attempt counts.
+    """
+    with ExitStack() as waiting:
+        for _ in range(signin_limits.AT_ONCE):
+            assert waiting.enter_context(signin_limits.place_to_wait())
+        for _ in range(signin_limits.ATTEMPTS + 1):
+            refused = sign_in(client, PASSWORD, Accept="application/json")
+            assert refused.status_code == 429
+            assert "Many people" in refused.json()["error"]["message"]
+            assert int(refused["Retry-After"]) == signin_limits.BUSY_SECONDS
+    assert sign_in(client, PASSWORD).status_code == 302
 
 
 def test_r04_a_forged_address_is_not_believed(anna: User) -> None:

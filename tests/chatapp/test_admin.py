@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from chatapp.admin.conversations import MessageAdmin
 from chatapp.models import AccessRecord, Conversation, Message, ModelProfile, Summary, Turn
 from compression import store
 from compression.types import Trigger
@@ -208,6 +209,52 @@ def test_a_look_at_anothers_conversation_leaves_one_record(summary: Summary) -> 
     assert str(summary.conversation.code) in listed
 
 
+def test_n08_a_parameter_given_twice_is_refused(summary: Summary, bob: User) -> None:
+    """N08: on every page of the admin, and whoever sends it; nothing of it is shown or recorded.
+
+    Breaks when: ``ReviewSite.admin_view`` is Django's.
+    """
+    root = browser_of(User.objects.create_superuser("root"))
+    other = conversation_of(bob, "a secret of bob", "two")
+    mine, theirs = conversation_of(User.objects.get(username="root"), "x").pk, other.pk
+    parameter = "conversation__id__exact"
+    for query in (f"{parameter}={theirs}&{parameter}={mine}", f"{parameter}={mine}&p=0&p=1"):
+        response = root.get(f"{BASE}message/?{query}")
+        assert response.status_code == 400
+        assert "secret" not in response.content.decode()
+    for path in [*every_path(summary), "/admin/", "/admin/auth/user/", "/admin/password_change/"]:
+        base = path.partition("?")[0]
+        assert root.get(f"{base}?q=a&q=b").status_code == 400, path
+        assert Client().get(f"{base}?q=a&q=b").status_code == 302, path
+    assert not AccessRecord.objects.exists()
+
+
+def test_n08_what_is_shown_is_what_is_recorded(
+    summary: Summary, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N08: by the rows on the page, so that no way to ask for others' can be forgotten.
+
+    Breaks when: a list's record is made from the address.
+    """
+    other = conversation_of(bob, "a secret of bob", "two")
+    monkeypatch.setattr(
+        MessageAdmin,
+        "get_search_results",
+        lambda admin, request, rows, words: (admin.get_queryset(request), False),
+    )
+    client = browser_of(staff("looker", "view_message"))
+    assert "a secret of bob" in page(client, messages_path(summary.conversation))
+    looked = AccessRecord.objects.values_list("conversation_id", flat=True)
+    assert sorted(looked) == [summary.conversation_id, other.pk]
+
+
+def test_a_search_that_finds_nothing_is_a_look(summary: Summary) -> None:
+    """Breaks when: only rows that are shown are recorded: what is not there was learned."""
+    client = browser_of(staff("looker", "view_message"))
+    assert SECRET not in page(client, f"{messages_path(summary.conversation)}&q=not+in+it")
+    assert AccessRecord.objects.get().conversation == summary.conversation
+
+
 def test_looking_at_ones_own_leaves_none(root: Client) -> None:
     own = conversation_of(User.objects.get(username="root"), "one", "two", "three")
     page(root, summary_path(summarise(own, "x")))
@@ -359,3 +406,30 @@ def test_deleting_a_person_says_how_much_goes_with_them(
     assert not Conversation.objects.exists()
     assert not Turn.objects.exists()
     assert not Message.objects.exists()
+
+
+@pytest.mark.storage
+def test_n09_the_record_of_a_look_outlives_everybody(root: Client, summary: Summary) -> None:
+    """N09: whoever looked, whose conversation it was, and the conversation.
+
+    Breaks when: a record goes with one of them, or holds no names of its own.
+    """
+    looker = staff("looker", "view_summary", "change_summary")
+    page(browser_of(looker), summary_path(summary))
+    undo = {"action": "undo", "version": "1"}
+    assert browser_of(looker).post(summary_path(summary), undo).status_code == 302
+    code = summary.conversation.code
+    for person in (looker, summary.conversation.owner):
+        deleted = root.post(f"/admin/auth/user/{person.pk}/delete/", {"post": "yes"})
+        assert deleted.status_code == 302
+    assert not Conversation.objects.exists()
+    records = AccessRecord.objects.order_by("pk")
+    assert {(one.viewer_name, one.owner_name, one.conversation_code) for one in records} == {
+        ("looker", "alice", code)
+    }
+    assert [one.what.partition(":")[0] for one in records] == ["summary", "summary", "undo"]
+    listed = page(root, f"{BASE}accessrecord/")
+    for told in ("looker", "alice", str(code), "undo"):
+        assert told in listed
+    assert str(code) in page(root, f"{BASE}accessrecord/{records[0].pk}/change/")
+    assert "looker" in page(root, f"{BASE}accessrecord/?q=alice")

@@ -75,6 +75,17 @@ def test_a_unit_leaves_running_replies_the_time_to_be_stored() -> None:
     assert "--no-prepare --behind-proxy" in unit
 
 
+def test_a_sign_in_link_is_in_no_log_of_the_proxy() -> None:
+    """Breaks when: the links' own location is left out, or logs."""
+    text = site(["127.0.0.1:8001"], name="chat.example.org", listen="127.0.0.1:8000")
+    own = re.search(r"location /accounts/link/ {(.*?)}", text, re.DOTALL)
+    assert own is not None
+    assert "access_log off;" in own[1]
+    assert "error_log /dev/null;" in own[1]
+    # nginx inherits these only where a location has none of its own.
+    assert "proxy_set_header" not in own[1]
+
+
 def test_an_import_of_the_largest_size_passes_the_proxy() -> None:
     """Breaks when: the proxy's limit is below the program's, whose sentence nobody would see."""
     text = site(["127.0.0.1:8001"], name="chat.example.org", listen="127.0.0.1:8000")

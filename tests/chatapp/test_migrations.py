@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from chatapp import migrations
-from chatapp.models import Summary
+from chatapp.models import AccessRecord, Summary
 from tests.chatapp.talking import exchange, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
@@ -67,3 +67,14 @@ def test_b05_i32_rows_of_an_earlier_release_are_as_they_were(alice: User, earlie
         call_command("migrate", verbosity=0)
     assert before["chatapp_message"][0] == 6
     assert contents(there) == before
+
+
+def test_records_of_before_get_the_names_of_their_people(alice: User, bob: User) -> None:
+    """Breaks when: 0007 leaves them without, so that they say nothing once somebody is deleted."""
+    conversation = row_of(new(alice))
+    record = AccessRecord.objects.create(viewer=bob, conversation=conversation, what="summary")
+    call_command("migrate", "chatapp", "0006", verbosity=0)
+    call_command("migrate", verbosity=0)
+    record.refresh_from_db()
+    assert (record.viewer_name, record.owner_name) == ("bob", "alice")
+    assert record.conversation_code == conversation.code

@@ -17,6 +17,13 @@ from chatapp import people, server, wiring
 LOOPBACK = {"127.0.0.1", "localhost"}
 
 
+def _number_of_proxies(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
 class Command(BaseCommand):
     """``manage.py serve``: migrate, create the owner, print a sign-in link, and serve."""
 
@@ -38,8 +45,13 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--behind-proxy",
-            action="store_true",
-            help="believe X-Forwarded-For, which a proxy must set for every request",
+            type=_number_of_proxies,
+            nargs="?",
+            const=1,
+            default=0,
+            metavar="PROXIES",
+            help="believe X-Forwarded-For as far as so many proxies before this process wrote it, "
+            "counted from its end (1 when none is given); each must set it or append to it",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -65,7 +77,7 @@ class Command(BaseCommand):
             server.serve(
                 listener,
                 ready=lambda: self.announce(lines),
-                behind_proxy=options["behind_proxy"],
+                proxies=options["behind_proxy"],
             )
 
     def prepare(self, base_url: str) -> str:

@@ -1,0 +1,154 @@
+"""Rights are the superusers' to give, by any page of the admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+from tests.reviewing import browser_of, page
+
+pytestmark = pytest.mark.django_db
+
+USERS = "/admin/auth/user/"
+GROUPS = "/admin/auth/group/"
+NEW_PASSWORD = {
+    "usable_password": "true",
+    "password1": "another-horse-8",
+    "password2": "another-horse-8",
+}
+ALL = [
+    f"{act}_{model}" for act in ("add", "change", "delete", "view") for model in ("user", "group")
+]
+
+
+def person(name: str, **values: Any) -> User:
+    return User.objects.create_user(name, password="correct-horse-7", **values)
+
+
+@pytest.fixture
+def helper() -> User:
+    """Staff with every permission over accounts, and a group."""
+    made = person("helper", is_staff=True)
+    made.user_permissions.set(Permission.objects.filter(codename__in=ALL))
+    made.groups.add(Group.objects.create(name="helpers"))
+    return made
+
+
+@pytest.fixture
+def root() -> User:
+    return User.objects.create_superuser("root", "root@example.org", "correct-horse-7")
+
+
+def form_of(who: User, **changes: Any) -> dict[str, Any]:
+    """What the page of an account sends."""
+    joined = who.date_joined
+    return {
+        "username": who.username,
+        "email": who.email,
+        "is_active": "on",
+        "date_joined_0": f"{joined:%Y-%m-%d}",
+        "date_joined_1": f"{joined:%H:%M:%S}",
+        **changes,
+    }
+
+
+def test_who_may_change_accounts_changes_those_without_rights(helper: User) -> None:
+    client, other = browser_of(helper), person("anna")
+    done = client.post(f"{USERS}{other.pk}/change/", form_of(other, email="new@example.org"))
+    assert done.status_code == 302
+    other.refresh_from_db()
+    assert other.email == "new@example.org"
+    assert client.post(f"{USERS}{other.pk}/password/", NEW_PASSWORD).status_code == 302
+    other.refresh_from_db()
+    assert other.check_password("another-horse-8")
+    assert client.post(f"{USERS}{other.pk}/delete/", {"post": "yes"}).status_code == 302
+    assert not User.objects.filter(pk=other.pk).exists()
+
+
+def rights_of(who: User) -> tuple[bool, bool, set[str], set[str]]:
+    fresh = User.objects.get(pk=who.pk)
+    return (
+        fresh.is_staff,
+        fresh.is_superuser,
+        set(fresh.groups.values_list("name", flat=True)),
+        set(fresh.user_permissions.values_list("codename", flat=True)),
+    )
+
+
+@pytest.mark.parametrize("whose", ["their own", "another's", "a new one's"])
+def test_nobody_gives_rights_but_superusers(helper: User, whose: str) -> None:
+    """Breaks when: one of the fields that give rights can be set by who may change accounts."""
+    client = browser_of(helper)
+    if whose == "a new one's":
+        client.post(f"{USERS}add/", {"username": "new", "is_superuser": "on", **NEW_PASSWORD})
+    names = {"their own": "helper", "another's": "anna", "a new one's": "new"}
+    target = User.objects.filter(username=names[whose]).first() or person("anna")
+    before = rights_of(target)
+    permission = Permission.objects.get(codename="view_message")
+    group = Group.objects.create(name="reviewers")
+    group.permissions.add(permission)
+    wanted = {"is_superuser": "on", "is_staff": "on", "groups": [group.pk]}
+    client.post(
+        f"{USERS}{target.pk}/change/",
+        form_of(target, **wanted, user_permissions=[permission.pk]),
+    )
+    assert rights_of(target) == before
+
+
+def unchanged(client: Client, target: User) -> None:
+    """No page lets this browser change, take over or delete the account."""
+    before = User.objects.values().get(pk=target.pk)
+    form = form_of(target, email="taken@example.org", username="taken")
+    assert client.post(f"{USERS}{target.pk}/change/", form).status_code == 403
+    assert client.get(f"{USERS}{target.pk}/password/").status_code == 403
+    assert client.post(f"{USERS}{target.pk}/password/", NEW_PASSWORD).status_code == 403
+    assert client.post(f"{USERS}{target.pk}/delete/", {"post": "yes"}).status_code == 403
+    bulk = {"action": "delete_selected", "_selected_action": [target.pk], "post": "yes"}
+    client.post(USERS, bulk)
+    assert User.objects.values().get(pk=target.pk) == before
+
+
+def test_a_superuser_is_changed_by_superusers_only(helper: User, root: User) -> None:
+    """Nor taken over by a new password or address, nor deleted, alone or among others.
+
+    Breaks when: one of the permissions does not look at whom it is about.
+    """
+    unchanged(browser_of(helper), root)
+    other = person("anna")
+    bulk = {"action": "delete_selected", "_selected_action": [other.pk, root.pk], "post": "yes"}
+    browser_of(helper).post(USERS, bulk)
+    assert User.objects.filter(pk__in=[other.pk, root.pk]).count() == 2
+
+
+def test_nor_is_one_of_the_staff(helper: User) -> None:
+    """Their password would be their permissions.
+
+    Breaks when: only superusers are kept.
+    """
+    unchanged(browser_of(helper), person("reviewer", is_staff=True))
+
+
+def test_groups_are_the_superusers(helper: User) -> None:
+    """Breaks when: a member may add permissions to the group."""
+    client, own = browser_of(helper), Group.objects.get(name="helpers")
+    everything = [one.pk for one in Permission.objects.all()]
+    form = {"name": "helpers", "permissions": everything}
+    assert client.post(f"{GROUPS}{own.pk}/change/", form).status_code == 403
+    assert client.post(f"{GROUPS}add/", form | {"name": "more"}).status_code == 403
+    assert client.post(f"{GROUPS}{own.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert not own.permissions.exists()
+    assert "helpers" in page(client, GROUPS)
+
+
+def test_superusers_do_all_of_it(root: User, helper: User) -> None:
+    client, other = browser_of(root), person("anna")
+    group = Group.objects.get(name="helpers")
+    form = form_of(other, is_staff="on", groups=[group.pk])
+    assert client.post(f"{USERS}{other.pk}/change/", form).status_code == 302
+    assert rights_of(other)[0]
+    assert rights_of(other)[2] == {"helpers"}
+    assert client.post(f"{USERS}{helper.pk}/password/", NEW_PASSWORD).status_code == 302
+    assert client.post(f"{GROUPS}{group.pk}/delete/", {"post": "yes"}).status_code == 302
