@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatapp.catalogue import Catalogue, Profile
@@ -23,6 +23,7 @@ from chatapp.llm.errors import (
 from chatapp.models import TurnStatus
 from chatapp.preparation import Means, Prepared, prepare
 from compression.exceptions import UserFacingError
+from compression.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
 
 # By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
@@ -167,23 +168,27 @@ async def _after_overflow(
     window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
     factor = profile.calibration
     if tokens:
-        factor = max(factor, int(tokens) / max(1, _counted(prepared)))
+        factor = max(factor, int(tokens) / _counted(prepared))
     elif window and int(window) >= profile.window:
         # The window is as large as we thought, so its tokens must be smaller.
         factor *= 1 + DOUBT
     if not window and not tokens:
         window = int(profile.window * (1 - DOUBT))
-    if window and int(window) < profile.window:
-        await catalogue.learn(profile.name, "window", int(window))
+        await catalogue.learn(profile.name, "window", window, named=False)
     if factor > profile.calibration:
         await catalogue.learn(profile.name, "calibration", min(HIGHEST_CALIBRATION, factor))
     learned = await catalogue.profile(profile.name)
-    return means.with_profile(learned)
+    # For this second try the server is believed at once, whatever is thought of it later.
+    learned = replace(learned, window=min(learned.window, int(window or learned.window)))
+    said = int(tokens or factor * _counted(prepared))
+    return replace(
+        means, profile=learned, refused=Report(counted=_counted(prepared), reported=said)
+    )
 
 
 def _counted(prepared: Prepared) -> int:
     """Ruler tokens of a request."""
-    return round(prepared.request.usage.total / prepared.sizes.calibration)
+    return max(1, int(prepared.request.manifest["counted"]))
 
 
 async def _calibrate(

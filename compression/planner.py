@@ -55,6 +55,12 @@ class PlannerSettings:
 def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
     """Calibrated tokens of a request made of these items, each part rounded up."""
 
+    return usage_of(sum(item.tokens for item in items), sizes)
+
+
+def usage_of(tail: int, sizes: Sizes) -> Usage:
+    """The same for so many ruler tokens of items."""
+
     def calibrated(ruler_tokens: int) -> int:
         return ceil(ruler_tokens * sizes.calibration)
 
@@ -63,7 +69,7 @@ def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
         fixed=calibrated(sizes.fixed),
         summary=calibrated(sizes.summary),
         pinned=calibrated(sizes.pinned),
-        tail=calibrated(sum(item.tokens for item in items)),
+        tail=calibrated(tail),
     )
 
 
@@ -99,7 +105,7 @@ def plan(
     room = _Room(
         tail=sizes.ruler(TAIL_SHARE),
         landing=sizes.ruler(settings.landing)
-        - (sizes.fixed + sizes.pinned + max(cap, sizes.summary)),
+        - (sizes.fixed + sizes.pinned + max(cap + sizes.frame, sizes.summary)),
     )
     manual = trigger is Trigger.MANUAL
     if through_seq is not None:
@@ -181,7 +187,7 @@ def _check_worth(
     outline: _Outline, cut: int, sizes: Sizes, settings: PlannerSettings, trigger: Trigger
 ) -> None:
     """Raise unless compressing up to ``cut`` is worth a call, should the summary fill its cap."""
-    summary = max(cap_tokens(sizes, settings), sizes.summary)
+    summary = max(cap_tokens(sizes, settings) + sizes.frame, sizes.summary)
     pins = outline.pinned_before[cut]
     frees = sizes.share(outline.before[cut] - (summary - sizes.summary) - pins)
     standing = sizes.fixed + sizes.pinned + pins + summary

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
@@ -9,6 +9,7 @@ from chatapp.catalogue import LIST_LIVES, SILENCE_LIVES, Catalogue, Profile
 from chatapp.conversations.profiles import alearn
 from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.openai_client import OpenAIClient
+from chatapp.llm.profiles import PriceFigures
 from chatapp.models import ModelProfile
 from tests.chatapp.stage import stored
 from tests.fake_scripts import failing
@@ -67,8 +68,9 @@ async def test_i16_who_asks_first_of_all_is_told_the_servers_window(
     listing(upstream, "first")
     looked_up = []
 
-    def prices(name: str) -> None:
-        looked_up.append(name)
+    def prices(names: Iterable[str]) -> dict[str, PriceFigures]:
+        looked_up.extend(names)
+        return {}
 
     catalogue = Catalogue(client, prices=prices)
     profiles = await asyncio.gather(*(catalogue.profile("first") for _ in range(5)))

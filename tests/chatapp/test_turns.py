@@ -284,7 +284,8 @@ async def test_l09_an_overflow_is_believed_once_the_window_is_learned(
         assert turn.status == "complete", turn.error
         learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
         row = await stored(lambda: row_of(stage.code))
-    assert (learned.window, learned.sources["window"]) == (4096, "learned")
+    assert profiles.in_force(learned) == {"window": 4096}
+    assert learned.window == 16_384, "its own word is not forgotten"
     assert len(asked_of(stage)) == 2
     assert row.compressed_through > 0
     assert turn.manifest["window"] == 4096
@@ -300,7 +301,7 @@ async def test_l09_a_server_that_always_refuses_is_asked_twice_and_no_more(
         assert (turn.status, turn.error_code) == ("failed", "llm_context_overflow")
         learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
     assert len(asked_of(stage)) == 2
-    assert learned.window == int(WINDOW * 0.9)
+    assert profiles.in_force(learned) == {"window": int(WINDOW * 0.9)}
 
 
 async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_enforces(
