@@ -17,8 +17,12 @@ from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
     EmptyReply,
+    LLMError,
     MalformedReply,
+    ModelRefused,
+    OnlyReasoning,
     ReplyCut,
+    UnofferedToolCall,
 )
 from chatapp.models import TurnStatus
 from chatapp.preparation import Means, Prepared, prepare
@@ -34,6 +38,7 @@ STATUS_OF_REASON = {
     "length": TurnStatus.TRUNCATED,
     "max_tokens": TurnStatus.TRUNCATED,
     "content_filter": TurnStatus.FILTERED,
+    "refusal": TurnStatus.FILTERED,
 }
 
 
@@ -201,18 +206,36 @@ async def _calibrate(
     )
 
 
+def _wordless(reply: _Reply, finished: Finished) -> LLMError:
+    """What the model did instead of saying anything. No request of ours offers a tool."""
+    if finished.tool_calls or finished.finish_reason == "tool_calls":
+        return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
+    return OnlyReasoning() if reply.reasoning else EmptyReply()
+
+
+def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any] | None:
+    """What is said of an ending that the status alone does not explain."""
+    if finished.finish_reason == "refusal":
+        return ModelRefused().as_dict()
+    if status is TurnStatus.FILTERED:
+        return ContentFiltered().as_dict()
+    if status is TurnStatus.TRUNCATED and reply.reasoning and not reply.text:
+        return OnlyReasoning(OnlyReasoning.too_long_message).as_dict()
+    return None
+
+
 def _conclude(reply: _Reply, profile: Profile) -> Concluded:
-    """The terminal status of a reply. Raises EmptyReply for one that says nothing (I6)."""
+    """The terminal status of a reply. Raises what a reply without a word was instead (I6)."""
     finished = reply.finished
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
     if status is TurnStatus.COMPLETE and not reply.text:
-        raise EmptyReply
+        raise _wordless(reply, finished)
     usage = finished.usage
     return Concluded(
         status=status,
         finish_reason=finished.finish_reason,
-        error=ContentFiltered().as_dict() if status is TurnStatus.FILTERED else None,
+        error=_why(status, reply, finished),
         prompt_tokens=usage.prompt_tokens if usage else None,
         completion_tokens=usage.completion_tokens if usage else None,
         cached_tokens=usage.cached_tokens if usage else None,

@@ -25,6 +25,7 @@ from chatapp.llm.errors import (
     RequestRefused,
     ServerFault,
     ServerTimeout,
+    UnofferedToolCall,
     WrongKey,
 )
 from chatapp.llm.pieces import as_dict
@@ -67,6 +68,9 @@ _MOST_OUTPUT = re.compile(
 )
 _INPUT = re.compile(
     r"context.?length|inputs?\W? tokens|input length|\bprompt\b|the messages|max_new_tokens", re.I
+)
+_UNOFFERED = re.compile(
+    r"tool choice is none, but (?:the )?model called|not in request\.tools", re.I
 )
 _PER_MINUTE = re.compile(
     r"tokens? per (?:minute|day)|requests? per|\bTPM\b|\bRPM\b|rate.?limit", re.I
@@ -247,6 +251,8 @@ def _class_of(status: int, words: Words) -> tuple[type[LLMError], str]:
         return QuotaExhausted, ""
     if status == 401:
         return WrongKey, ""
+    if _UNOFFERED.search(said) and status in {0, 400}:
+        return UnofferedToolCall, ""
     if status in {0, 400, 422} and _most_output(words) is not None:
         return RequestRefused, ""
     if _OVERFLOW.search(said) and status not in {403, 429} and not _PER_MINUTE.search(said):

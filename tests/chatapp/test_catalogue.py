@@ -215,3 +215,48 @@ def test_what_a_call_costs() -> None:
     assert Profile(name="m").cost(1, 1) is None
     free = Profile(name="m", input_price=0.0, output_price=0.0)
     assert free.cost(5, 5) == 0.0
+
+
+async def test_the_windows_of_all_models_are_known_with_the_list(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """By the server's own word, else the price data's, asked once for all that say nothing.
+
+    Breaks when: a model's window is looked up when it is first used.
+    """
+    listing(upstream, "first", "second", window=16_000)
+    silent = [{"id": name, "object": "model"} for name in ("known", "unknown")]
+    assert isinstance(upstream.models, tuple)
+    upstream.models = (*upstream.models, *silent)
+    asked = []
+
+    def prices(names: Iterable[str]) -> dict[str, PriceFigures]:
+        asked.append(list(names))
+        return {"known": PriceFigures(window=128_000)}
+
+    catalogue = Catalogue(client, prices=prices)
+    await catalogue.ask()
+    windows = {name: catalogue.known_profile(name).window for name in await catalogue.names()}
+    assert windows == {"first": 16_000, "second": 16_000, "known": 128_000, "unknown": 8192}
+    assert asked == [["first", "second", "known", "unknown"]]
+    assert len(upstream.requests) == 1
+    # The figures of a process that has just begun are these as well.
+    another = Catalogue(client)
+    await stored(another.recall)
+    assert another.known_profile("known").window == 128_000
+
+
+async def test_a_list_that_says_nothing_new_writes_nothing(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """Hundreds of models, every five minutes. Breaks when: each is stored anew with each list."""
+    listing(upstream, "first", "second")
+    clock = Clock()
+    catalogue = Catalogue(client, clock=clock)
+    await catalogue.ask()
+    before = await stored(lambda: list(ModelProfile.objects.values_list("updated_at", flat=True)))
+    clock.now += LIST_LIVES + 1
+    await catalogue.ask()
+    assert len(upstream.requests) == 2
+    after = await stored(lambda: list(ModelProfile.objects.values_list("updated_at", flat=True)))
+    assert after == before
