@@ -66,7 +66,7 @@ async def test_i16_who_asks_first_of_all_is_told_the_servers_window(
     Breaks when: a model counts as looked up before its figures are stored.
     """
     listing(upstream, "first")
-    looked_up = []
+    looked_up: list[str] = []
 
     def prices(names: Iterable[str]) -> dict[str, PriceFigures]:
         looked_up.extend(names)
