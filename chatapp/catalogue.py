@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,9 @@ from chatapp.conversations.profiles import (
     alearn_usage,
     anames,
     aprofile,
+    aprofiles,
     asave,
+    in_force,
     profiles,
 )
 from chatapp.llm.client import LLMClient, ModelInfo
@@ -33,6 +35,15 @@ SILENCE_LIVES = 5.0
 PROFILE_LIVES = 5.0
 # The reply's share of the window when nobody says how long a reply may be.
 RESERVE_SHARE = 4
+# What a refusal may teach.
+TAUGHT = (
+    "window",
+    "max_output_tokens",
+    "supports_tools",
+    "supports_system_role",
+    "supports_json_schema",
+    "supports_usage",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +93,8 @@ class Profile:
 class Catalogue:
     """The models behind one client.
 
-    ``prices`` looks a model up in the price data, which may take a second; ``clock`` gives
-    seconds that never run backwards.
+    ``prices`` looks models up in the price data, all at once, which may take a second; ``clock``
+    gives seconds that never run backwards.
     """
 
     def __init__(
@@ -92,7 +103,7 @@ class Catalogue:
         *,
         chat_model: str = "",
         window: int | None = None,
-        prices: Callable[[str], PriceFigures | None] | None = None,
+        prices: Callable[[Iterable[str]], Mapping[str, PriceFigures]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.revision = 0
@@ -106,14 +117,11 @@ class Catalogue:
         self._known_until = 0.0
         self._failure: LLMError | None = None
         self._asking = asyncio.Lock()
-        self._resolving = asyncio.Lock()
         self._profiles: dict[str, Profile] = {}
         self._recalled = False
         self._stored_first = ""
         # Of the stored models that the server had when last asked: its first, as far as is known.
         self._read_until: dict[str, float] = {}
-        self._resolved: set[str] = set()
-        # Models whose figures of the last list are stored.
 
     async def default_name(self) -> str:
         """The model of a conversation that names none: the setting, else the server's first.
@@ -166,26 +174,24 @@ class Catalogue:
         name = name or await self.default_name()
         if self._clock() < self._read_until.get(name, 0.0):
             return self._profiles[name]
-        try:
-            await self._models()
-        except LLMError:
-            logger.info("The model server did not list its models; going on with what is known.")
-        info = next((one for one in self._listed if one.name == name), None)
-        # Who asks while another one looks the model up waits for that: until then the row holds
-        # the defaults, and a request made for these may be too long.
-        async with self._resolving:
+        await self.ask()
+        stored = await aprofile(name)
+        if stored is None:
+            # The server does not list it, or does not answer.
+            await asave(await self._resolved([ModelInfo(name=name)]))
             stored = await aprofile(name)
-            if stored is None or (info is not None and name not in self._resolved):
-                prices = await asyncio.to_thread(self._prices, name) if self._prices else None
-                figures = resolve_profile(name, info, prices=prices)
-                await asave({name: _fields(figures)})
-                self._resolved.add(name)
-                stored = await aprofile(name)
         assert stored is not None
         profile = _profile(stored, self._window)
         self._know(profile)
         self._read_until[name] = self._clock() + PROFILE_LIVES
         return profile
+
+    async def ask(self) -> None:
+        """Have the server's list, with the windows of all that is on it, if it answers."""
+        try:
+            await self._models()
+        except LLMError:
+            logger.info("The model server did not list its models; going on with what is known.")
 
     async def warm(self, *more: str) -> None:
         """Ask for the models once, so that the first page can name them. Never raises.
@@ -199,9 +205,9 @@ class Catalogue:
         except LLMError as error:
             logger.warning("The model server is not ready: %s", error.message)
 
-    async def learn(self, name: str, fact: str, value: Any) -> None:
-        """Remember what a server taught us: what it refuses, or its window."""
-        await alearn(name, fact, value)
+    async def learn(self, name: str, fact: str, value: Any, *, named: bool = True) -> None:
+        """Note what a server taught us: what it refuses, or its window; ``named``: in figures."""
+        await alearn(name, fact, value, named=named)
         self._read_until.pop(name, None)
         await self.profile(name)
 
@@ -235,16 +241,30 @@ class Catalogue:
                     raise self._failure
                 return self._listed
             try:
-                self._listed = await self._client.models()
+                listed = await self._client.models()
             except LLMError as failure:
                 self._failure = failure
                 self._known_until = self._clock() + SILENCE_LIVES
                 raise
-            self._failure = None
+            # Who asks meanwhile waits: until then the rows hold the defaults, and a request made
+            # for these may be too long.
+            await asave(await self._resolved(listed), complete=True)
+            names = {one.name for one in listed}
+            for row in await aprofiles():
+                if row.name in names:
+                    self._know(_profile(row, self._window))
+            self._listed, self._failure = listed, None
             self._known_until = self._clock() + LIST_LIVES
-            self._resolved.clear()
-            await asave({one.name: {} for one in self._listed}, complete=True)
-            return self._listed
+            return listed
+
+    async def _resolved(self, models: Sequence[ModelInfo]) -> dict[str, dict[str, Any]]:
+        """The figures of these models as they are stored, by name."""
+        names = [one.name for one in models]
+        prices = await asyncio.to_thread(self._prices, names) if self._prices and names else {}
+        return {
+            one.name: _fields(resolve_profile(one.name, one, prices=prices.get(one.name)))
+            for one in models
+        }
 
 
 def _fields(figures: ProfileFigures) -> dict[str, Any]:
@@ -263,20 +283,17 @@ def _profile(row: ModelProfile, window: int | None) -> Profile:
         return None if value is None else float(value)
 
     # The operator's word goes before the server's, unless the server has refused what it allows.
-    learned = row.sources.get("window") == "learned"
+    learned = in_force(row, window=window)
+    figures = {name: getattr(row, name) for name in TAUGHT}
+    figures |= {"window": window or row.window} | learned
     return Profile(
         name=row.name,
-        window=min(window, row.window) if window and learned else window or row.window,
-        max_output_tokens=row.max_output_tokens,
-        supports_tools=row.supports_tools,
-        supports_system_role=row.supports_system_role,
-        supports_json_schema=row.supports_json_schema,
-        supports_usage=row.supports_usage,
+        **figures,
         calibration=row.calibration,
         input_price=price(row.input_price),
         cached_input_price=price(row.cached_input_price),
         output_price=price(row.output_price),
-        sources=dict(row.sources),
+        sources={**row.sources, **dict.fromkeys(learned, "learned")},
     )
 
 

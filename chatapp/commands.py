@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,9 +14,9 @@ from chatapp.conversations.reading import abasis, aowned_frame, aspoken
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.preparation import compression_settings
 from chatapp.sizing import (
+    PINNED_SHARE,
     check_size,
     count,
-    most_pinned,
     profile_of,
     require_fit,
     sizes_of,
@@ -191,10 +192,11 @@ async def compact(
     profile = await profile_of(frame.model)
     basis = await abasis(frame.conversation_id)
     machinery, runner = wiring.machinery(), wiring.runner()
+    sized = sizes_of(basis, profile)
     run = services.compress(
         basis.conversation_id,
-        engine=machinery.engine(profile),
-        sizes=sizes_of(basis, profile),
+        engine=machinery.engine(replace(profile, calibration=sized.calibration)),
+        sizes=sized,
         trigger=Trigger.MANUAL,
         focus=focus,
         through_seq=through_seq,
@@ -281,7 +283,7 @@ async def clear(user_id: int, code: str) -> int:
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
     frame = await aowned_frame(user_id, code)
-    most = most_pinned(await profile_of(frame.model))
+    most = sizes_of(frame, await profile_of(frame.model)).ruler(PINNED_SHARE)
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
     )

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from math import ceil
 from typing import Any
 
 from chatapp.counting import MESSAGE_OVERHEAD
 from compression.masking import placeholder
+from compression.planner import usage_of
 from compression.ports import TokenCounter
+from compression.projection import Report, line
 from compression.types import Item, Role, Sizes, Usage
 
 BASE_INSTRUCTIONS = (
@@ -90,6 +91,8 @@ class Basis:
     truncated_through: int
     event_no: int = 0
     #: The number of stored changes that this includes.
+    reports: tuple[tuple[str, Report], ...] = ()
+    #: What providers counted for its last requests, newest first, each with its model.
     mark: str
     #: A line that no user can know and that stays the same for this version.
     pinned: tuple[StoredMessage, ...] = ()
@@ -112,10 +115,11 @@ class BuiltRequest:
 
 def summary_block(basis: Basis) -> str:
     """The summary as it stands in the system message; empty when there is none."""
-    if not basis.summary:
-        return ""
-    head = SUMMARY_HEAD.format(mark=basis.mark)
-    return f"{head}\n{_fenced(basis.summary, basis.mark)}"
+    return _framed(basis.summary, basis.mark) if basis.summary else ""
+
+
+def _framed(summary: str, mark: str) -> str:
+    return f"{SUMMARY_HEAD.format(mark=mark)}\n{_fenced(summary, mark)}"
 
 
 def pinned_block(basis: Basis) -> str:
@@ -137,26 +141,63 @@ def instructions(basis: Basis) -> str:
 
 
 def sizes(
-    basis: Basis, counter: TokenCounter, *, window: int, reserve: int, calibration: float
+    basis: Basis,
+    counter: TokenCounter,
+    *,
+    window: int,
+    reserve: int,
+    calibration: float,
+    model: str = "",
 ) -> Sizes:
-    """What the next request costs besides its messages."""
+    """What the next request costs besides its messages, as ``model`` is known to count.
+
+    What its provider said of this conversation's last request goes before the ``calibration``,
+    which is of all conversations.
+    """
+    reports = [one for _, one in takewhile(lambda report: report[0] == model, basis.reports)]
+    counts = line(calibration, reports, window=window)
+    frame = counter.count(_framed("", basis.mark))
     return Sizes(
         window=window,
         reserve=reserve,
-        fixed=counter.count(instructions(basis)) + MESSAGE_OVERHEAD,
-        summary=counter.count(summary_block(basis)),
+        fixed=counter.count(instructions(basis)) + MESSAGE_OVERHEAD + counts.unseen,
+        unseen=counts.unseen,
+        summary=frame + counter.count(basis.summary) if basis.summary else 0,
+        frame=frame,
         pinned=counter.count(pinned_block(basis)),
-        calibration=calibration,
+        calibration=counts.calibration,
     )
+
+
+def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
+    """What each part of a request takes, and all of it: the one place where figures come from.
+
+    A part is measured by the ruler, as the messages, summaries and pins themselves are wherever
+    they are shown; ``total`` is what the model is expected to count, and ``adjustment`` is by how
+    much that is more (or less) than the ruler's sum. ``tail``: ruler tokens.
+    """
+    frame = sized.frame if sized.summary else 0
+    parts = {
+        "system": sized.fixed - sized.unseen + frame,
+        "summary": sized.summary - frame,
+        "pinned": sized.pinned,
+        "tail": tail,
+    }
+    total = usage_of(tail, sized).total
+    return {**parts, "adjustment": total - sum(parts.values()), "total": total}
 
 
 def visible_tail(basis: Basis) -> tuple[StoredMessage, ...]:
     """The part of the tail that is sent: what is truncated and replies not begun are left out."""
+    return visible(one for one in basis.tail if one.seq > basis.truncated_through)
+
+
+def visible(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """Of these messages all but replies that have not begun."""
     return tuple(
         one
-        for one in basis.tail
-        if one.seq > basis.truncated_through
-        and not (one.turn_open and one.role == "assistant" and not one.text and not one.tool_calls)
+        for one in tail
+        if not (one.turn_open and one.role == "assistant" and not one.text and not one.tool_calls)
     )
 
 
@@ -178,9 +219,7 @@ def _synthetic(role: str, content: str, **more: Any) -> Wire:
     return Wire({"role": role, **more, "content": content}, _SYNTHETIC_TOKENS)
 
 
-def _assistant(
-    message: StoredMessage, following: Iterable[StoredMessage], counter: TokenCounter
-) -> Iterable[Wire]:
+def _assistant(message: StoredMessage, following: Iterable[StoredMessage]) -> Iterable[Wire]:
     """An assistant message and the results of its calls; a call without one gets a notice.
 
     ``following``: what comes after it; the results that belong to its calls come at once.
@@ -202,11 +241,8 @@ def _assistant(
         if result is None:
             yield _synthetic("tool", "[no result]", tool_call_id=identity)
             continue
-        tokens = result.token_count
-        if result.masked:
-            tokens = counter.count(result.content) + MESSAGE_OVERHEAD
         answer = {"role": "tool", "tool_call_id": identity, "content": result.content}
-        yield Wire(answer, tokens, result.seq)
+        yield Wire(answer, result.token_count, result.seq)
 
 
 def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
@@ -221,7 +257,7 @@ def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
     return results
 
 
-def wire_of(tail: Sequence[StoredMessage], counter: TokenCounter) -> list[Wire]:
+def wire_of(tail: Sequence[StoredMessage]) -> list[Wire]:
     """The tail in the wire's form: it begins at a user message, every result has its call.
 
     A turn without a reply contributes ``[no reply: <status>]``; results whose call is not here
@@ -238,7 +274,7 @@ def wire_of(tail: Sequence[StoredMessage], counter: TokenCounter) -> list[Wire]:
             unanswered = one.turn_status
         elif one.role == "assistant":
             following = (tail[place] for place in range(index + 1, len(tail)))
-            parts = list(_assistant(one, following, counter))
+            parts = list(_assistant(one, following))
             if not parts:
                 continue
             # Imported conversations begin with the assistant, or let it speak twice.
@@ -279,7 +315,6 @@ def build_request(
     basis: Basis,
     sized: Sizes,
     *,
-    counter: TokenCounter,
     system_role: bool = True,
     replaced: Sequence[Item] = (),
 ) -> BuiltRequest:
@@ -290,7 +325,7 @@ def build_request(
     ``replaced`` are messages of a giant turn whose texts were cut to fit.
     """
     tail = visible_tail(basis)
-    wire = wire_of(_shortened(tail, replaced) if replaced else tail, counter)
+    wire = wire_of(_shortened(tail, replaced) if replaced else tail)
     system = "\n\n".join(
         part for part in (instructions(basis), summary_block(basis), pinned_block(basis)) if part
     )
@@ -299,14 +334,8 @@ def build_request(
         messages.insert(0, {"role": "system", "content": system})
     else:
         messages[0] = {**messages[0], "content": f"{system}\n\n{messages[0]['content']}"}
-    factor = sized.calibration
-    usage = Usage(
-        budget=sized.budget,
-        fixed=ceil(sized.fixed * factor),
-        summary=ceil(sized.summary * factor),
-        pinned=ceil(sized.pinned * factor),
-        tail=ceil(sum(one.tokens for one in wire) * factor),
-    )
+    said = sum(one.tokens for one in wire)
+    usage = usage_of(said, sized)
     manifest = {
         "summary_version": basis.version,
         "boundary": basis.boundary,
@@ -315,22 +344,11 @@ def build_request(
         "pinned": [one.seq for one in basis.pinned],
         "masked": [one.seq for one in tail if one.masked],
         "shortened": [one.seq for one in replaced],
-        **_sizes_of(usage, sized),
-    }
-    return BuiltRequest(messages=tuple(messages), usage=usage, manifest=manifest)
-
-
-def _sizes_of(usage: Usage, sized: Sizes) -> dict[str, Any]:
-    """The manifest's figures, calibrated tokens."""
-    return {
-        "tokens": {
-            "system": usage.fixed,
-            "summary": usage.summary,
-            "pinned": usage.pinned,
-            "tail": usage.tail,
-            "total": usage.total,
-        },
+        "tokens": tokens_by_part(sized, said),
+        # By the ruler: what the provider says of this request is held against it.
+        "counted": sized.fixed - sized.unseen + sized.summary + sized.pinned + said,
         "budget": sized.budget,
         "window": sized.window,
         "usage": round(usage.share, 4),
     }
+    return BuiltRequest(messages=tuple(messages), usage=usage, manifest=manifest)

@@ -192,30 +192,38 @@ class Machinery:
         # A process that has just begun may not have heard of any model yet.
         self.catalogue.recall()
         profile = self.catalogue.known_profile(model or row.model)
-        basis = reading.frame(row)
-        factor = profile.calibration
-        system = round(self._count(context.instructions(basis)) * factor)
-        summary = round(self._count(context.summary_block(basis)) * factor)
-        pinned = round(self._count(context.pinned_block(basis)) * factor)
-        tail = round(tail_tokens * factor)
-        budget = max(1, profile.window - profile.reserve)
-        total = system + summary + pinned + tail
+        sized = context.sizes(
+            reading.frame(row),
+            _Remembering(self.counter),
+            window=profile.window,
+            reserve=profile.reserve,
+            calibration=profile.calibration,
+            model=profile.name,
+        )
+        tokens = context.tokens_by_part(sized, tail_tokens)
         return ContextView(
             model=profile.name,
             window=profile.window,
             reserve=profile.reserve,
-            budget=budget,
-            system=system,
-            summary=summary,
-            pinned=pinned,
-            tail=tail,
-            total=total,
-            usage=round(total / budget, 4),
+            budget=sized.budget,
+            **tokens,
+            usage=round(tokens["total"] / sized.budget, 4),
             threshold=row.threshold or conf.settings().threshold,
             estimated=self.counter.estimated,
         )
 
-    def _count(self, text: str) -> int:
+
+@dataclass(frozen=True, slots=True)
+class _Remembering:
+    """A ruler that counts no text twice: each screen counts the same instructions and summaries."""
+
+    counter: TokenCounter
+
+    @property
+    def estimated(self) -> bool:
+        return self.counter.estimated
+
+    def count(self, text: str) -> int:
         return _cached_count(self.counter.count, text)
 
 

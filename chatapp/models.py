@@ -277,7 +277,7 @@ class Summary(AbstractSummary):
 
 
 class ModelProfile(models.Model):
-    """What is known of a model, and from where: server, price data, operator, or learned."""
+    """What is known of a model, and from where: server, price data, operator, or refusals."""
 
     name = models.CharField(max_length=200, unique=True)
     window = models.PositiveBigIntegerField(default=8192)
@@ -295,6 +295,14 @@ class ModelProfile(models.Model):
     # Provider's tokens for one ruler token.
     sources = models.JSONField(default=dict, blank=True)
     # Field name -> where its figure came from.
+    dates = models.JSONField(default=dict, blank=True)
+    # Field name -> since when it is that figure, ISO 8601.
+    learned = models.JSONField(default=dict, blank=True)
+    # Field name -> what refusals taught of it, see chatapp.llm.lessons; the figures above stay.
+    longest_prompt = models.PositiveBigIntegerField(default=0)
+    longest_at = models.DateTimeField(null=True, blank=True)
+    # The longest prompt of the last hour that was answered, as the provider counted: no window is
+    # smaller.
     available = models.BooleanField(default=True)
     # Whether the server listed it when last asked.
     updated_at = models.DateTimeField(auto_now=True)

@@ -23,6 +23,7 @@ from compression.exceptions import (
 from compression.masking import maskable, maskable_share, placeholder
 from compression.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.ports import TokenCounter
+from compression.projection import Report
 from compression.services import Engine
 from compression.truncation import shorten_giant, truncate
 from compression.types import ContextAction, Decision, Item, Sizes, Trigger
@@ -48,15 +49,12 @@ class Means:
     waits: Callable[[UserFacingError, float], object] | None = None
     #: Tells them that the model server is busy and asked again in so many seconds.
     engine_for: Callable[[Profile], Engine]
+    refused: Report | None = None
+    #: What is known of the request that the provider has just refused as too long.
 
-    @property
-    def engine(self) -> Engine:
-        """What compression works with, for this model."""
-        return self.engine_for(self.profile)
-
-    def with_profile(self, profile: Profile) -> Means:
-        """The same for what has been learned of the model."""
-        return replace(self, profile=profile)
+    def engine(self, sized: Sizes) -> Engine:
+        """What compression works with, for this model and as it counts this conversation."""
+        return self.engine_for(replace(self.profile, calibration=sized.calibration))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,15 +161,14 @@ async def _as_request(basis: context.Basis, means: Means) -> Prepared:
 def _built(basis: context.Basis, means: Means) -> Prepared:
     profile = means.profile
     sized = context.sizes(
-        basis,
+        replace(basis, reports=((profile.name, means.refused),)) if means.refused else basis,
         means.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
+        model=profile.name,
     )
-    built = context.build_request(
-        basis, sized, counter=means.counter, system_role=profile.supports_system_role
-    )
+    built = context.build_request(basis, sized, system_role=profile.supports_system_role)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, basis=basis, sizes=sized)
 
@@ -268,7 +265,8 @@ async def _compress(
     conversation_id: int, means: Means, prepared: Prepared, tried: _Tried, overflowed: bool
 ) -> None:
     settings = compression_settings(prepared.basis)
-    applied = await services.apply_ready(conversation_id, engine=means.engine, sizes=prepared.sizes)
+    engine = means.engine(prepared.sizes)
+    applied = await services.apply_ready(conversation_id, engine=engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
         return
     if prepared.rests and not prepared.extractable:
@@ -278,7 +276,7 @@ async def _compress(
     try:
         outcome = await services.compress(
             conversation_id,
-            engine=means.engine,
+            engine=engine,
             sizes=prepared.sizes,
             trigger=Trigger.OVERFLOW if overflowed else Trigger.THRESHOLD,
             extract_only=prepared.rests,
@@ -330,7 +328,6 @@ def _shortened(prepared: Prepared, means: Means) -> Prepared:
     built = context.build_request(
         prepared.basis,
         prepared.sizes,
-        counter=means.counter,
         system_role=means.profile.supports_system_role,
         replaced=changed,
     )
@@ -346,11 +343,12 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
     if prepared.decision.action is ContextAction.MASK:
         await _mask(conversation_id, means, prepared)
         prepared = await _judged(await _read(conversation_id, means), means, _Tried())
-    if prepared.decision.action is ContextAction.PREPARE and means.engine.summarizers:
+    engine = means.engine(prepared.sizes)
+    if prepared.decision.action is ContextAction.PREPARE and engine.summarizers:
         with activity.about(conversation=conversation_id):
             await services.prepare(
                 conversation_id,
-                engine=means.engine,
+                engine=engine,
                 sizes=prepared.sizes,
                 settings=compression_settings(prepared.basis),
             )

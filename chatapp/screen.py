@@ -145,7 +145,7 @@ class Carried:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextView(View):
-    """Usage of the next request by part, calibrated tokens."""
+    """Usage of the next request by part, as :func:`chatapp.context.tokens_by_part` has it."""
 
     model: str
     window: int
@@ -155,6 +155,8 @@ class ContextView(View):
     summary: int
     pinned: int
     tail: int
+    adjustment: int = 0
+    #: What the model counts more (or less) than the ruler, in all.
     total: int
     usage: float
     #: Share of the budget.

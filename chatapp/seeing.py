@@ -37,7 +37,7 @@ async def figures_with(user_id: int, code: str, model: str) -> ContextView:
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
     """The messages that are left out of the requests, or else those that the first step of
-    truncation would leave out: seq, role, text, calibrated tokens. Raises NotFound.
+    truncation would leave out: seq, role, text, tokens. Raises NotFound.
     """
     frame = await aowned_frame(user_id, code)
     profile = await profile_of(frame.model)
@@ -55,7 +55,7 @@ def _left_out(basis: context.Basis, profile: Profile) -> list[dict[str, Any]]:
             "seq": item.seq,
             "role": item.role,
             "text": item.text,
-            "tokens": round(item.tokens * sized.calibration),
+            "tokens": item.tokens,
         }
         for item in items
         if item.seq <= through
@@ -67,7 +67,7 @@ class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    #: name, tokens (calibrated), messages: [{role, text, tokens}]; those of the tail also have
+    #: name, tokens, messages: [{role, text, tokens}]; those of the tail also have
     #: seq (0 for what the program puts in) and pinned.
     built: context.BuiltRequest
 
@@ -81,36 +81,35 @@ class ContextParts:
 
 
 def _context_parts(basis: context.Basis, profile: Profile) -> ContextParts:
-    counter = wiring.machinery().counter
     sized = sizes_of(basis, profile)
-    built = context.build_request(
-        basis, sized, counter=counter, system_role=profile.supports_system_role
-    )
-
-    def shown(role: str, text: str, tokens: int) -> dict[str, Any]:
-        return {"role": role, "text": text, "tokens": round(tokens * sized.calibration)}
-
+    built = context.build_request(basis, sized, system_role=profile.supports_system_role)
+    tokens = built.manifest["tokens"]
     heads = (
-        ("system", context.instructions(basis), sized.fixed),
-        ("summary", context.summary_block(basis), sized.summary),
-        ("pinned", context.pinned_block(basis), sized.pinned),
+        ("system", context.instructions(basis)),
+        ("summary", context.summary_block(basis)),
+        ("pinned", context.pinned_block(basis)),
     )
     groups = [
         {
             "name": name,
-            "tokens": round(tokens * sized.calibration),
-            "messages": [shown("system", text, tokens)] if text else [],
+            "tokens": tokens[name],
+            "messages": [{"role": "system", "text": text, "tokens": tokens[name]}] if text else [],
         }
-        for name, text, tokens in heads
+        for name, text in heads
     ]
     visible = context.visible_tail(basis)
     pinned = {one.seq for one in visible if one.pinned}
     tail = [
-        shown(one.message["role"], _wire_text(one.message), one.tokens)
-        | {"seq": one.seq, "pinned": one.seq in pinned}
-        for one in context.wire_of(visible, counter)
+        {
+            "role": one.message["role"],
+            "text": _wire_text(one.message),
+            "tokens": one.tokens,
+            "seq": one.seq,
+            "pinned": one.seq in pinned,
+        }
+        for one in context.wire_of(visible)
     ]
-    groups.append({"name": "tail", "tokens": built.usage.tail, "messages": tail})
+    groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
     return ContextParts(groups=groups, built=built)
 
 

@@ -27,6 +27,7 @@ def sizes_of(basis: context.Basis, profile: Profile) -> Sizes:
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
+        model=profile.name,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatapp.catalogue import Catalogue, Profile
@@ -17,12 +17,17 @@ from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
     EmptyReply,
+    LLMError,
     MalformedReply,
+    ModelRefused,
+    OnlyReasoning,
     ReplyCut,
+    UnofferedToolCall,
 )
 from chatapp.models import TurnStatus
 from chatapp.preparation import Means, Prepared, prepare
 from compression.exceptions import UserFacingError
+from compression.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
 
 # By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
@@ -33,6 +38,7 @@ STATUS_OF_REASON = {
     "length": TurnStatus.TRUNCATED,
     "max_tokens": TurnStatus.TRUNCATED,
     "content_filter": TurnStatus.FILTERED,
+    "refusal": TurnStatus.FILTERED,
 }
 
 
@@ -167,23 +173,27 @@ async def _after_overflow(
     window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
     factor = profile.calibration
     if tokens:
-        factor = max(factor, int(tokens) / max(1, _counted(prepared)))
+        factor = max(factor, int(tokens) / _counted(prepared))
     elif window and int(window) >= profile.window:
         # The window is as large as we thought, so its tokens must be smaller.
         factor *= 1 + DOUBT
     if not window and not tokens:
         window = int(profile.window * (1 - DOUBT))
-    if window and int(window) < profile.window:
-        await catalogue.learn(profile.name, "window", int(window))
+        await catalogue.learn(profile.name, "window", window, named=False)
     if factor > profile.calibration:
         await catalogue.learn(profile.name, "calibration", min(HIGHEST_CALIBRATION, factor))
     learned = await catalogue.profile(profile.name)
-    return means.with_profile(learned)
+    # For this second try the server is believed at once, whatever is thought of it later.
+    learned = replace(learned, window=min(learned.window, int(window or learned.window)))
+    said = int(tokens or factor * _counted(prepared))
+    return replace(
+        means, profile=learned, refused=Report(counted=_counted(prepared), reported=said)
+    )
 
 
 def _counted(prepared: Prepared) -> int:
     """Ruler tokens of a request."""
-    return round(prepared.request.usage.total / prepared.sizes.calibration)
+    return max(1, int(prepared.request.manifest["counted"]))
 
 
 async def _calibrate(
@@ -196,18 +206,36 @@ async def _calibrate(
     )
 
 
+def _wordless(reply: _Reply, finished: Finished) -> LLMError:
+    """What the model did instead of saying anything. No request of ours offers a tool."""
+    if finished.tool_calls or finished.finish_reason == "tool_calls":
+        return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
+    return OnlyReasoning() if reply.reasoning else EmptyReply()
+
+
+def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any] | None:
+    """What is said of an ending that the status alone does not explain."""
+    if finished.finish_reason == "refusal":
+        return ModelRefused().as_dict()
+    if status is TurnStatus.FILTERED:
+        return ContentFiltered().as_dict()
+    if status is TurnStatus.TRUNCATED and reply.reasoning and not reply.text:
+        return OnlyReasoning(OnlyReasoning.too_long_message).as_dict()
+    return None
+
+
 def _conclude(reply: _Reply, profile: Profile) -> Concluded:
-    """The terminal status of a reply. Raises EmptyReply for one that says nothing (I6)."""
+    """The terminal status of a reply. Raises what a reply without a word was instead (I6)."""
     finished = reply.finished
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
     if status is TurnStatus.COMPLETE and not reply.text:
-        raise EmptyReply
+        raise _wordless(reply, finished)
     usage = finished.usage
     return Concluded(
         status=status,
         finish_reason=finished.finish_reason,
-        error=ContentFiltered().as_dict() if status is TurnStatus.FILTERED else None,
+        error=_why(status, reply, finished),
         prompt_tokens=usage.prompt_tokens if usage else None,
         completion_tokens=usage.completion_tokens if usage else None,
         cached_tokens=usage.cached_tokens if usage else None,

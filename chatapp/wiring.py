@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.adapt import Learned
 from chatapp.llm.client import LLMClient
 from chatapp.llm.demo import DemoClient
-from chatapp.llm.prices import prices_of
+from chatapp.llm.prices import PriceList
 from chatapp.machinery import Machinery
 from chatapp.pacing import Pace
 from chatapp.presence import Presence
@@ -73,7 +73,7 @@ def machinery() -> Machinery:
             client,
             chat_model="" if demo() else settings.CHAT_MODEL,
             window=None if demo() else settings.CONTEXT_WINDOW,
-            prices=None if demo() else partial(prices_of, base_url=settings.OPENAI_BASE_URL),
+            prices=None if demo() else PriceList(settings.OPENAI_BASE_URL),
         ),
         counter=default_counter(),
         transcript=StoredTranscript(),

@@ -18,7 +18,7 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from compression.models import AbstractSummary, CompressibleConversation
-from compression.planner import AUTOMATIC_FREES, FALLBACK_FREES, PlannerSettings
+from compression.planner import PlannerSettings
 from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, PolicySettings
 
 REQUIRED = ("CONVERSATION", "SUMMARY")
@@ -41,7 +41,8 @@ class CompressionSettings:
     summary_tokens: int = 1500
     #: Most ruler tokens of a summary (never more than 0.10 of the budget); at least 100.
     prepare_messages: int = 0
-    #: Prepare in the background after so many messages beyond the tail; 0 turns this off.
+    #: Prepare in the background once so many messages stand before those that are kept, if that
+    #: frees 0.10 of the budget; 0 turns this off.
     tool_result_max_length: int = 2000
     #: Characters of a tool result that the summariser is shown; at least 100.
     probe: bool = False
@@ -70,8 +71,7 @@ class CompressionSettings:
             threshold=self.threshold,
             keep_turns=self.keep_turns,
             summary_tokens=self.summary_tokens,
-            # Prepared by the number of messages, a draft may be small: as small as may be applied.
-            background_frees=FALLBACK_FREES if self.prepare_messages else AUTOMATIC_FREES,
+            prepare_messages=self.prepare_messages,
         )
 
     @property

@@ -92,8 +92,9 @@ def measure(
     new_summary_tokens: int,
 ) -> Measures:
     """The next request before and after. ``sizes.summary`` also holds what wraps the old text."""
-    before = replace(sizes, summary=max(sizes.summary, old_summary_tokens))
-    wrapper = before.summary - old_summary_tokens if old_summary_tokens else 0
+    framed = old_summary_tokens + sizes.frame if old_summary_tokens else 0
+    before = replace(sizes, summary=max(sizes.summary, framed))
+    wrapper = before.summary - old_summary_tokens if old_summary_tokens else sizes.frame
     span = [item for item in items if item.seq <= through_seq]
     pins = sum(item.tokens for item in span if item.pinned)
     after = replace(before, summary=new_summary_tokens + wrapper, pinned=sizes.pinned + pins)

@@ -37,14 +37,20 @@ class PlannerSettings:
     #: Messages that stay verbatim, when they fit in the tail's share.
     summary_tokens: int = 1500
     #: Ruler tokens that a summary may have at most.
-    background_frees: float = AUTOMATIC_FREES
-    #: Share of the budget that a run in the background must free.
+    prepare_messages: int = 0
+    #: Messages beyond those kept for which a run in the background is made whatever the usage;
+    #: 0: none is made for their number.
 
     def frees(self, trigger: Trigger) -> float:
         """The share of the budget that a run for this reason must free."""
         if trigger is Trigger.MANUAL:
             return MANUAL_FREES
-        return self.background_frees if trigger is Trigger.BACKGROUND else AUTOMATIC_FREES
+        # Prepared by the number of messages, a draft may be small: as small as may be applied.
+        return FALLBACK_FREES if self.by_number(trigger) else AUTOMATIC_FREES
+
+    def by_number(self, trigger: Trigger) -> bool:
+        """Whether a run for this reason may be made for the number of messages alone."""
+        return trigger is Trigger.BACKGROUND and self.prepare_messages > 0
 
     @property
     def landing(self) -> float:
@@ -55,6 +61,12 @@ class PlannerSettings:
 def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
     """Calibrated tokens of a request made of these items, each part rounded up."""
 
+    return usage_of(sum(item.tokens for item in items), sizes)
+
+
+def usage_of(tail: int, sizes: Sizes) -> Usage:
+    """The same for so many ruler tokens of items."""
+
     def calibrated(ruler_tokens: int) -> int:
         return ceil(ruler_tokens * sizes.calibration)
 
@@ -63,7 +75,7 @@ def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
         fixed=calibrated(sizes.fixed),
         summary=calibrated(sizes.summary),
         pinned=calibrated(sizes.pinned),
-        tail=calibrated(sum(item.tokens for item in items)),
+        tail=calibrated(tail),
     )
 
 
@@ -89,8 +101,8 @@ def plan(
 
     ``items`` are all live items after the boundary. ``through_seq`` asks to compress up to that
     message, and is moved back to the nearest cut. An automatic run keeps as much verbatim as the
-    tail's share holds; a manual one keeps the turns and messages of the settings. Raises
-    :class:`NothingToCompress` with the figures when no span exists or none is worth a call.
+    tail's share holds; a manual one, and one that is made for the number of messages, keeps the
+    turns and messages of the settings. Raises :class:`NothingToCompress` with the figures when no span exists or none is worth a call.
     """
     outline = _Outline.of(items)
     if not outline.cuts:
@@ -99,12 +111,12 @@ def plan(
     room = _Room(
         tail=sizes.ruler(TAIL_SHARE),
         landing=sizes.ruler(settings.landing)
-        - (sizes.fixed + sizes.pinned + max(cap, sizes.summary)),
+        - (sizes.fixed + sizes.pinned + max(cap + sizes.frame, sizes.summary)),
     )
-    manual = trigger is Trigger.MANUAL
+    counted = trigger is Trigger.MANUAL or settings.by_number(trigger)
     if through_seq is not None:
         cut = outline.cut_at_seq(items, through_seq)
-    elif manual:
+    elif counted:
         cut = outline.cut_keeping(settings.keep_turns, settings.keep_messages, room)
     else:
         cut = outline.cut_within(room)
@@ -181,7 +193,7 @@ def _check_worth(
     outline: _Outline, cut: int, sizes: Sizes, settings: PlannerSettings, trigger: Trigger
 ) -> None:
     """Raise unless compressing up to ``cut`` is worth a call, should the summary fill its cap."""
-    summary = max(cap_tokens(sizes, settings), sizes.summary)
+    summary = max(cap_tokens(sizes, settings) + sizes.frame, sizes.summary)
     pins = outline.pinned_before[cut]
     frees = sizes.share(outline.before[cut] - (summary - sizes.summary) - pins)
     standing = sizes.fixed + sizes.pinned + pins + summary

@@ -168,7 +168,7 @@ class Run:
         """The sizes with the summary as it is now; another may have come since they were taken."""
         sizes = self._request.sizes
         tokens = await asyncio.to_thread(self._request.engine.counter.count, base.text)
-        return replace(sizes, summary=max(sizes.summary, tokens) if tokens else 0)
+        return replace(sizes, summary=max(sizes.summary, tokens + sizes.frame) if tokens else 0)
 
     async def _check_beats_ready(self, span: Span, sizes: Sizes) -> None:
         """Before a model is paid for: would this draft replace the ready one?"""

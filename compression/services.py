@@ -298,7 +298,7 @@ def _measure_ready(
     return measure(
         items,
         prepared.through_seq,
-        replace(sizes, summary=max(sizes.summary, tokens) if tokens else 0),
+        replace(sizes, summary=max(sizes.summary, tokens + sizes.frame) if tokens else 0),
         old_summary_tokens=tokens,
         new_summary_tokens=prepared.summary_tokens,
     )

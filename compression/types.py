@@ -112,9 +112,13 @@ class Sizes:
     reserve: int
     #: Kept free for the reply, calibrated tokens.
     fixed: int = 0
-    #: Ruler tokens of instructions, system prompt and tools.
+    #: Ruler tokens of instructions, system prompt and tools, ``unseen`` included.
+    unseen: int = 0
+    #: Of these, what the provider is known to count besides what it is sent.
     summary: int = 0
-    #: Ruler tokens of the active summary as rendered into the request.
+    #: Ruler tokens of the active summary as rendered into the request, ``frame`` included.
+    frame: int = 0
+    #: Ruler tokens of what the host puts around a summary, also while there is none.
     pinned: int = 0
     #: Ruler tokens of the pinned messages that are quoted again.
     calibration: float = 1.1

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.core.validators import MaxValueValidator, MinValueValidator
-from django.http import HttpRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
+from chatapp.conversations.profiles import OPERATOR, forget, in_force, lessons
+from chatapp.llm.lessons import Lesson
 from chatapp.llm.profiles import SMALLEST_WINDOW
 from chatapp.models import ModelProfile
+from chatapp.text import visible
 from compression.admin import moment
 from compression.tokens import HIGHEST_CALIBRATION, LOWEST_CALIBRATION
 
@@ -21,8 +32,18 @@ else:
     ModelAdmin = admin.ModelAdmin
     ModelForm = forms.ModelForm
 
-# The source that no server and no price list overrules.
-OPERATOR = "operator"
+FIGURES = (
+    "window",
+    "max_output_tokens",
+    "supports_tools",
+    "supports_system_role",
+    "supports_json_schema",
+    "supports_usage",
+    "input_price",
+    "cached_input_price",
+    "output_price",
+    "calibration",
+)
 
 
 class ModelProfileForm(ModelForm):
@@ -54,23 +75,126 @@ class ModelProfileForm(ModelForm):
 
 @admin.register(ModelProfile)
 class ModelProfileAdmin(ModelAdmin):
-    """Windows, abilities and prices. What is set here stays, whatever a server says later."""
+    """Windows, abilities and prices. What is set here stays, whatever a server says later.
+
+    What refusals taught is shown beside them, and can be reset, of one model or of many.
+    """
 
     form = ModelProfileForm
-    list_display = ("name", "window", "max_output_tokens", "calibration", "available", "updated")
+    change_form_template = "admin/chatapp/modelprofile/change_form.html"
+    list_display = (
+        "name",
+        "window",
+        "taught",
+        "max_output_tokens",
+        "calibration",
+        "available",
+        "updated",
+    )
+    actions = ("reset_learned",)
     list_filter = ("available",)
     search_fields = ("name",)
     ordering = ("name",)
-    readonly_fields = ("sources", "updated")
+    readonly_fields = ("figures", "updated")
 
     @admin.display(description="updated at", ordering="updated_at")
     def updated(self, profile: ModelProfile) -> str:
         """When it was changed, by a person or by what a server said."""
         return moment(profile.updated_at)
 
+    @admin.display(description="learned")
+    def taught(self, profile: ModelProfile) -> str:
+        """What refusals taught and requests are made by now."""
+        found = in_force(profile, window=settings.CONTEXT_WINDOW)
+        return ", ".join(f"{_label(name)}: {_told(value)}" for name, value in sorted(found.items()))
+
+    @admin.display(description="where each figure comes from")
+    def figures(self, profile: ModelProfile) -> SafeString | str:
+        """Each figure, who says so and since when, and what refusals taught of it."""
+        if profile.pk is None:
+            return ""
+        taught = lessons(profile)
+        rows = format_html_join(
+            "\n",
+            "<tr><th scope='row'>{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            (
+                (
+                    _label(name),
+                    _told(getattr(profile, name)),
+                    visible(str(profile.sources.get(name) or "not known")),
+                    _moment(profile.dates.get(name)),
+                    _lesson(taught[name]) if name in taught else "",
+                )
+                for name in FIGURES
+            ),
+        )
+        return format_html(
+            "<table><thead><tr><th scope='col'>Figure</th><th scope='col'>Value</th>"
+            "<th scope='col'>Says who</th><th scope='col'>Since</th>"
+            "<th scope='col'>Learned from refusals</th></tr></thead><tbody>{}</tbody></table>",
+            rows,
+        )
+
+    @admin.action(description="Reset what was learned", permissions=["change"])
+    def reset_learned(self, request: HttpRequest, profiles: QuerySet[ModelProfile]) -> None:
+        """Forget what refusals and reports taught of these models; what the operator set stays."""
+        for profile in profiles:
+            self._reset(request, profile)
+
+    def _reset(self, request: HttpRequest, profile: ModelProfile) -> None:
+        forgotten = ", ".join(_label(name) for name in forget(profile.pk))
+        name = visible(profile.name)
+        if forgotten:
+            self.log_change(request, profile, f"Reset what was learned: {forgotten}.")
+            self.message_user(request, f"{name}: reset what was learned: {forgotten}.")
+        else:
+            self.message_user(request, f"{name}: nothing was learned.", messages.INFO)
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The page of one model, and its button that resets what was learned."""
+        if request.method == "POST" and "_reset_learned" in request.POST:
+            profile = self.get_object(request, unquote(object_id))
+            if profile is not None:
+                if not self.has_change_permission(request, profile):
+                    raise PermissionDenied
+                self._reset(request, profile)
+                return HttpResponseRedirect(request.path)
+        return super().change_view(request, object_id, form_url, extra_context)
+
     def save_model(self, request: HttpRequest, obj: ModelProfile, form: Any, change: bool) -> None:
-        """Mark each figure that was changed as the operator's."""
+        """Mark each figure that was changed as the operator's, whatever was learned of it."""
         for name in form.changed_data:
             if name not in {"name", "available"}:
-                obj.sources[name] = OPERATOR
+                obj.sources[name], obj.dates[name] = OPERATOR, timezone.now().isoformat()
+                obj.learned.pop(name, None)
         super().save_model(request, obj, form, change)
+
+
+def _label(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _moment(stored: str | None) -> str:
+    return moment(datetime.fromisoformat(stored)) if stored else ""
+
+
+def _lesson(lesson: Lesson) -> SafeString:
+    """What was learned, how often, and whether requests are made by it."""
+    times = "confirmed" if lesson.confirmed else "seen once"
+    holds = "in force" if lesson.holds(timezone.now()) else "to be tried anew"
+    last = moment(lesson.last)
+    return format_html("{}: {}, last {}, {}", _told(lesson.value), times, last, holds)

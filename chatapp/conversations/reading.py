@@ -15,6 +15,7 @@ from django.utils.crypto import salted_hmac
 from chatapp.context import Basis, StoredMessage
 from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
+from chatapp.conversations.measures import reports, tail_tokens
 from chatapp.conversations.windows import FIRST_MESSAGES, for_screen, window
 from chatapp.counting import MESSAGE_OVERHEAD
 from chatapp.errors import NotFound
@@ -141,13 +142,6 @@ def live(conversation_id: int) -> QuerySet[Message]:
     return Message.objects.filter(conversation_id=conversation_id, superseded_at__isnull=True)
 
 
-def tail_tokens(row: Conversation) -> int:
-    """Ruler tokens of what is sent verbatim."""
-    after = max(row.compressed_through, row.truncated_through)
-    total = live(row.pk).filter(seq__gt=after).aggregate(total=Sum("token_count"))["total"]
-    return total or 0
-
-
 _STORED = (
     "seq",
     "role",
@@ -234,7 +228,9 @@ def frame(row: Conversation) -> Basis:
         boundary=row.compressed_through,
         truncated_through=row.truncated_through,
         event_no=row.event_no,
-        mark=f"=== {digest[:16]} ===",
+        reports=reports(row),
+        # Digits: the ruler counts a token for three, so that no version's frame weighs more.
+        mark=f"=== {int(digest, 16) % 10**18:018d} ===",
         pinned=pinned,
         threshold=row.threshold,
         keep_turns=row.keep_turns,

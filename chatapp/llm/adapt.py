@@ -8,8 +8,9 @@ from typing import Any
 
 from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import LLMError
+from chatapp.llm.lessons import Value as Learned
 
-Learned = bool | int
+__all__ = ["Adaptation", "Learned", "objection", "without_system_role"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class Adaptation:
     supports_tools: bool = True
     knows_max_tokens: bool = True
     #: False: the limit is called ``max_completion_tokens`` there. Not kept in the profile.
+    max_output_tokens: int | None = None
+    #: No longer reply may be asked for; None: as long as one likes.
 
     def apply(self, request: ChatRequest) -> dict[str, Any]:
         """The JSON body of the request."""
@@ -37,16 +40,18 @@ class Adaptation:
             body["response_format"] = request.response_format
         if request.max_tokens is not None:
             name = "max_tokens" if self.knows_max_tokens else "max_completion_tokens"
-            body[name] = request.max_tokens
+            body[name] = min(request.max_tokens, self.max_output_tokens or request.max_tokens)
         return body
 
-    def lessons(self, before: Adaptation) -> list[tuple[str, bool]]:
-        """(field of the profile, value) for what is known now and was not before."""
+    def lessons(self, before: Adaptation, request: ChatRequest) -> list[tuple[str, Learned]]:
+        """(field of the profile, value) for what ``request`` taught that was not known before."""
+        sent = used_by(request)
         return [
             (field.name, getattr(self, field.name))
             for field in fields(self)
-            if field.name.startswith("supports_")
-            and getattr(self, field.name) != getattr(before, field.name)
+            if field.name != "knows_max_tokens"
+            and sent[field.name]
+            and getattr(self, field.name) not in {None, getattr(before, field.name)}
         ]
 
 
@@ -74,19 +79,28 @@ _SIGNS = {
 }
 
 
-def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adaptation | None:
-    """What to leave out next, judged by a server's refusal; None when it is nothing of these.
-
-    Nothing is left out twice, so a request is adapted four times at most.
-    """
-    said = f"{error.parameter} {error.provider_message}".lower()
-    sent = {
+def used_by(request: ChatRequest) -> dict[str, bool]:
+    """Which of these a request would use, by the names of an adaptation's fields."""
+    return {
         "supports_usage": request.include_usage,
         "supports_json_schema": request.response_format is not None,
         "knows_max_tokens": request.max_tokens is not None,
+        "max_output_tokens": request.max_tokens is not None,
         "supports_tools": bool(request.tools),
         "supports_system_role": any(m.get("role") == "system" for m in request.messages),
     }
+
+
+def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adaptation | None:
+    """What to leave out next, judged by a server's refusal; None when it is nothing of these.
+
+    Nothing is left out twice, so a request is adapted six times at most.
+    """
+    said = f"{error.parameter} {error.provider_message}".lower()
+    sent = used_by(request)
+    most = error.fields.get("max_output_tokens")
+    if most and request.max_tokens and most < request.max_tokens and not known.max_output_tokens:
+        return replace(known, max_output_tokens=most)
     for name, signs in _SIGNS.items():
         if sent[name] and getattr(known, name) and any(sign in said for sign in signs):
             return replace(known, **{name: False})

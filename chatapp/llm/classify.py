@@ -25,6 +25,7 @@ from chatapp.llm.errors import (
     RequestRefused,
     ServerFault,
     ServerTimeout,
+    UnofferedToolCall,
     WrongKey,
 )
 from chatapp.llm.pieces import as_dict
@@ -53,8 +54,23 @@ _WINDOW = re.compile(
 )
 _TOKENS = re.compile(
     r"(\d[\d,_]{0,9}) (?:tokens )?(?:in|from) the (?:messages|input|prompt)"
-    r"|(?:messages resulted in|prompt (?:contains|is too long:)) (\d[\d,_]{0,9}) (?:input )?tokens",
+    r"|(?:messages resulted in|prompt (?:contains|is too long:)|request has)"
+    r" (\d[\d,_]{0,9}) (?:input )?tokens",
     re.I,
+)
+# Not the window: how long a reply may be at most.
+_OUTPUT = re.compile(r"max_(?:completion_|output_)?tokens|(?:completion|output) tokens", re.I)
+_MOST_OUTPUT = re.compile(
+    r"(?:at most|must be <=|less than or equal to|should be <=|cannot exceed|maximum (?:of|is))"
+    r"\s*[`'\"]?(\d[\d,_]{1,9})"
+    r"|> ?(\d[\d,_]{1,9}), which is the maximum|\[\s*\d+\s*,\s*(\d[\d_]{1,9})\s*\]",
+    re.I,
+)
+_INPUT = re.compile(
+    r"context.?length|inputs?\W? tokens|input length|\bprompt\b|the messages|max_new_tokens", re.I
+)
+_UNOFFERED = re.compile(
+    r"tool choice is none, but (?:the )?model called|not in request\.tools", re.I
 )
 _PER_MINUTE = re.compile(
     r"tokens? per (?:minute|day)|requests? per|\bTPM\b|\bRPM\b|rate.?limit", re.I
@@ -219,6 +235,8 @@ def _choose(status: int, words: Words, retry_after: float | None, *, has_key: bo
         parameter=words.parameter[:200],
         retry_after=retry_after if kind is RateLimitedByServer else None,
     )
+    if kind is RequestRefused and (most := _most_output(words)) is not None:
+        error.fields["max_output_tokens"] = most
     if kind is ContextOverflow and (window := _window(words)) is not None:
         error.fields["window"] = window
     if kind is ContextOverflow and (found := _TOKENS.search(words.all)):
@@ -233,6 +251,10 @@ def _class_of(status: int, words: Words) -> tuple[type[LLMError], str]:
         return QuotaExhausted, ""
     if status == 401:
         return WrongKey, ""
+    if _UNOFFERED.search(said) and status in {0, 400}:
+        return UnofferedToolCall, ""
+    if status in {0, 400, 422} and _most_output(words) is not None:
+        return RequestRefused, ""
     if _OVERFLOW.search(said) and status not in {403, 429} and not _PER_MINUTE.search(said):
         return ContextOverflow, ""
     if status == 429 or (status in {0, 413} and _PER_MINUTE.search(said)):
@@ -257,11 +279,22 @@ def _class_of(status: int, words: Words) -> tuple[type[LLMError], str]:
     return ServerFault, ""
 
 
+def _most_output(words: Words) -> int | None:
+    """How long a reply may be, where the words are about that and not about the whole request."""
+    if not _OUTPUT.search(words.message) or _INPUT.search(words.message):
+        return None
+    found = _MOST_OUTPUT.search(words.message)
+    return _number(found) if found else None
+
+
+def _number(found: re.Match[str]) -> int | None:
+    """The first group that has one."""
+    digits = next(group for group in found.groups() if group)
+    return int(re.sub(r"\D", "", digits)) or None
+
+
 def _window(words: Words) -> int | None:
     if words.window is not None and words.window > 0:
         return words.window
     found = _WINDOW.search(words.message)
-    if found is None:
-        return None
-    digits = next(group for group in found.groups() if group)
-    return int(re.sub(r"\D", "", digits)) or None
+    return _number(found) if found else None

@@ -72,7 +72,8 @@ class Finished:
     """The end of a reply, once and last. Without it the reply is not complete."""
 
     finish_reason: str
-    #: ``stop``, ``length``, ``tool_calls``, ``content_filter``, or the provider's own word.
+    #: ``stop``, ``length``, ``tool_calls``, ``content_filter``, ``refusal`` (the model's own) or
+    #: the provider's own word.
     tool_calls: tuple[ToolCall, ...] = ()
     usage: TokenUsage | None = None
     #: None when the server reported none.

@@ -16,7 +16,10 @@
         ├── MalformedReply              llm_malformed           502  retryable
         ├── ReplyCut                    llm_cut                 502  retryable
         ├── EmptyReply                  llm_empty               502  retryable
+        ├── OnlyReasoning               llm_only_reasoning      502  retryable
+        ├── UnofferedToolCall           llm_tool_call           502  retryable  fields: tool
         ├── ContentFiltered             llm_filtered            502
+        ├── ModelRefused                llm_refused             502
         └── ReplyTooLong                llm_reply_too_long      502
 
 ``fields["provider_message"]`` holds the server's own words, cleaned by :func:`clean_words`; the
@@ -228,6 +231,49 @@ class EmptyReply(LLMError):
     code = "llm_empty"
     retryable = True
     default_message = "The model answered with nothing. Retry, or put the question differently."
+
+
+class OnlyReasoning(LLMError):
+    """The model finished with its thoughts, and no word of them was for the reader."""
+
+    code = "llm_only_reasoning"
+    retryable = True
+    default_message = (
+        "The model thought about it and then said nothing. Retry, or put the question differently."
+    )
+    too_long_message = (
+        "The model used up the room for its reply with thinking, before the first word of it. "
+        "Retry, put the question differently, or choose a model that may write more."
+    )
+
+
+class UnofferedToolCall(LLMError):
+    """The model called a tool though the request offered none; ``fields["tool"]`` names it."""
+
+    code = "llm_tool_call"
+    retryable = True
+    default_message = (
+        "The model tried to call a tool, and none is connected. Retry, put the question "
+        "differently, or choose another model."
+    )
+
+    @classmethod
+    def of(cls, name: str) -> UnofferedToolCall:
+        """The error of a call of the tool of this name, which is the model's own word."""
+        shown = clean_words(name)[:60]
+        if not shown:
+            return cls()
+        return cls(cls.default_message.replace("a tool,", f"a tool ({shown}),"), tool=shown)
+
+
+class ModelRefused(LLMError):
+    """The model itself refused, in words that its server marks as a refusal."""
+
+    code = "llm_refused"
+    default_message = (
+        "The model refused to answer this; its words are above. Put the question differently, or "
+        "choose another model."
+    )
 
 
 class ContentFiltered(LLMError):

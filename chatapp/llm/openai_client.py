@@ -10,6 +10,7 @@ followed, since they would take the conversation elsewhere.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
@@ -35,6 +36,7 @@ from chatapp.llm.errors import (
     ServerUnreachable,
     clean_words,
 )
+from chatapp.llm.lessons import TRIAL
 from chatapp.llm.limits import Clock, Limits
 from chatapp.llm.listing import read_models
 from chatapp.llm.sse import MAX_EVENT_BYTES, StreamDecoder
@@ -42,7 +44,7 @@ from chatapp.llm.transport import opening_error, reading_error
 
 OnLearned = Callable[[str, str, Learned], Awaitable[None]]
 # (model, field of its profile, value): supports_usage, supports_json_schema,
-# supports_system_role, supports_tools, window.
+# supports_system_role, supports_tools, window, max_output_tokens.
 
 MAX_MODELS_BODY = 16 * 1024 * 1024
 # Bytes; the longest known list has about 1 MB.
@@ -55,6 +57,8 @@ DRAIN_SECONDS = 0.2
 DRAIN_BYTES = 64 * 1024
 # After [DONE], for the end of the body, so that the connection can be used again.
 QUICK_RETRIES = frozenset({502, 503})
+REMEMBERED = 60.0
+# Seconds for which what a server refuses is left out without a look at the profile.
 
 
 class OpenAIClient:
@@ -78,7 +82,8 @@ class OpenAIClient:
     ) -> None:
         self._limits = limits or Limits()
         self._on_learned = on_learned
-        self._adaptations: dict[str, Adaptation] = {}
+        self._adaptations: dict[str, tuple[Adaptation, float]] = {}
+        # By model, and when it was learned.
         address, credentials = split_credentials(base_url)
         self._has_key = bool(api_key) or credentials is not None
         self._secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
@@ -142,7 +147,8 @@ class OpenAIClient:
 
         What the server refuses to know is left out, each thing once.
         """
-        known = adaptation = self._adaptations.get(request.model, Adaptation())
+        learned, since = self._adaptations.get(request.model, (Adaptation(), 0.0))
+        known = adaptation = _still_believed(learned, time.monotonic() - since)
         while True:
             try:
                 response = await self._ask_patiently(request, adaptation, clock, stack)
@@ -157,10 +163,13 @@ class OpenAIClient:
                 if window := error.fields.get("window"):
                     await self._tell(request.model, "window", window)
                 raise
-        if adaptation != known:
-            self._adaptations[request.model] = adaptation
-            for field, value in adaptation.lessons(known):
-                await self._tell(request.model, field, value)
+        # What was refused once and is taken now is told as well.
+        taken = [lesson for lesson in adaptation.lessons(learned, request) if lesson[1] is True]
+        lessons = adaptation.lessons(known, request) + taken
+        if adaptation != known or lessons:
+            self._adaptations[request.model] = adaptation, time.monotonic()
+        for field, value in lessons:
+            await self._tell(request.model, field, value)
         return response
 
     async def _tell(self, model: str, field: str, value: Learned) -> None:
@@ -319,6 +328,17 @@ async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
     except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         # The reply is whole: the connection is merely not used again.
         return
+
+
+def _still_believed(learned: Adaptation, seconds: float) -> Adaptation:
+    """Of what was learned so many seconds ago, what counts without the profile saying so.
+
+    Whoever asks knows the profile, where a lesson has its own time and can be taken back.
+    """
+    if seconds < REMEMBERED:
+        return learned
+    forgotten = seconds >= TRIAL.total_seconds()
+    return Adaptation(knows_max_tokens=learned.knows_max_tokens or forgotten)
 
 
 def _transport() -> DirectTransport | None:

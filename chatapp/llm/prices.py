@@ -1,4 +1,4 @@
-"""What models cost, from the price data, offline: ``python -m chatapp.llm.prices`` looks one up."""
+"""What models cost, from the price data: ``python -m chatapp.llm.prices`` looks it up, offline."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import logging
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from chatapp.llm.profiles import PriceFigures
 
@@ -21,30 +22,46 @@ PATIENCE = 60
 _FOLDER = Path(__file__).resolve().parents[2]
 
 
-def prices_of(name: str, base_url: str = "") -> PriceFigures | None:
-    """:func:`price_figures`, looked up by a process that ends with it. Call it in a thread.
+class PriceList:
+    """The price data behind one address, looked up by a process that ends with it.
 
-    None, and a line in the log, when that fails.
+    What was looked up is kept, so that a server's list costs nothing when it is heard again.
     """
-    try:
-        return _looked_up(name, base_url)
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        logger.warning("The price data could not be read: %s", error)
-        return None
+
+    def __init__(self, base_url: str = "") -> None:
+        self._base_url = base_url
+        self._known: dict[str, PriceFigures | None] = {}
+
+    def __call__(self, names: Iterable[str]) -> dict[str, PriceFigures]:
+        """What is known of these models; call it in a thread.
+
+        Empty of what is new, and a line in the log, when the data cannot be read.
+        """
+        wanted = [*dict.fromkeys(names)]
+        missing = [name for name in wanted if name not in self._known]
+        if missing:
+            try:
+                self._known |= _looked_up(missing, self._base_url)
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                logger.warning("The price data could not be read: %s", error)
+        found = {name: self._known.get(name) for name in wanted}
+        return {name: figures for name, figures in found.items() if figures is not None}
 
 
-@lru_cache(maxsize=1024)
-def _looked_up(name: str, base_url: str) -> PriceFigures | None:
+def _looked_up(names: list[str], base_url: str) -> dict[str, PriceFigures | None]:
     answer = subprocess.run(
         [sys.executable, "-m", __name__],
         cwd=_FOLDER,
-        input=json.dumps([name, base_url]),
+        input=json.dumps([names, base_url]),
         stdout=subprocess.PIPE,
         text=True,
         timeout=PATIENCE,
         check=True,
     )
-    found = json.loads(answer.stdout)
+    return {name: _figures(found) for name, found in json.loads(answer.stdout).items()}
+
+
+def _figures(found: dict[str, Any] | None) -> PriceFigures | None:
     if found is None:
         return None
     window = found.pop("window")
@@ -88,5 +105,7 @@ def _base(price: object) -> Decimal | None:
 
 
 if __name__ == "__main__":
-    figures = price_figures(*json.load(sys.stdin))
-    print(json.dumps(figures and asdict(figures), default=str))
+    wanted, address = json.load(sys.stdin)
+    known = {name: price_figures(name, address) for name in wanted}
+    told = {name: figures and asdict(figures) for name, figures in known.items()}
+    print(json.dumps(told, default=str))

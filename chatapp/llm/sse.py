@@ -116,9 +116,9 @@ class StreamDecoder:
             raise EmptyReply("The model server closed the reply without sending anything. Retry.")
         if not self.finish_reason:
             raise ReplyCut
-        filtered = self._refused and not self._said and self.finish_reason == "stop"
+        refused = self._refused and not self._said and self.finish_reason == "stop"
         yield Finished(
-            finish_reason="content_filter" if filtered else self.finish_reason,
+            finish_reason="refusal" if refused else self.finish_reason,
             tool_calls=self._tools.calls(),
             usage=self.usage,
             model=self.model,

@@ -56,8 +56,10 @@ def chip(context: ContextView) -> Chip:
         ("summary", context.summary + context.pinned),
         ("verbatim", context.tail),
     )
+    # The parts are measured by the ruler; together they fill what the model is to count.
+    scale = context.total / max(1, sum(tokens for _, tokens in parts))
     for name, tokens in parts:
-        width = min(100.0 * tokens / window, 100.0 - x)
+        width = min(100.0 * scale * tokens / window, 100.0 - x)
         segments.append(Segment(name=name, x=round(x, 2), width=round(width, 2)))
         x += width
     reserve = min(100.0 * context.reserve / window, 100.0)

@@ -34,6 +34,12 @@ def tokens(count: int | None) -> str:
 
 
 @register.filter
+def more_or_fewer(difference: int) -> str:
+    """-350 as "350 fewer"."""
+    return f"{figures.short(abs(difference))} {'more' if difference > 0 else 'fewer'}"
+
+
+@register.filter
 def percent(share: float) -> str:
     """0.424 as 42 %."""
     return f"{round(100 * share)} %"

@@ -202,6 +202,8 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
 async def models(request: HttpRequest) -> HttpResponseBase:
     """The models to choose from, as JSON."""
     catalogue = wiring.machinery().catalogue
+    # Their windows come with the server's list, whether one was ever asked anything or not.
+    await catalogue.ask()
     names = await catalogue.names()
     profiles = [catalogue.known_profile(name) for name in names]
     return JsonResponse(

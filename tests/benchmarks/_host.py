@@ -79,7 +79,7 @@ class Host:
         sizes = context.sizes(
             basis, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
         )
-        built = context.build_request(basis, sizes, counter=RULER)
+        built = context.build_request(basis, sizes)
         return built, sizes, tuple(one.as_item() for one in tail)
 
     async def fitted(self) -> BuiltRequest:

@@ -100,7 +100,7 @@ def _prepare(conversation_id: int) -> None:
     counter = default_counter()
     read = basis(conversation_id)
     sized = context.sizes(read, counter, window=8192, reserve=1024, calibration=1.0)
-    built = context.build_request(read, sized, counter=counter)
+    built = context.build_request(read, sized)
     assert len(built.messages) == TAIL + 1
 
 

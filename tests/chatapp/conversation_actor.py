@@ -135,7 +135,7 @@ class Actor:
         """So many turns, or until there is something to compress, without asking the policy."""
         while turns and self.opened is None:
             basis = basis_of(self.oracle.code)
-            built = context.build_request(basis, self.sizes(basis), counter=COUNTER)
+            built = context.build_request(basis, self.sizes(basis))
             if built.usage.share >= share:
                 return
             number = next(self.numbers)
@@ -258,7 +258,7 @@ class Actor:
         self.oracle.check_rows(row)
         self.oracle.check_versions(row)
         basis = basis_of(self.oracle.code)
-        request = context.build_request(basis, self.sizes(basis), counter=COUNTER)
+        request = context.build_request(basis, self.sizes(basis))
         self.oracle.check_request(
             basis, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
         )

@@ -40,6 +40,8 @@ class StrictUpstream:
 
     window: int
     factor: float = 1.0
+    unseen: int = 0
+    #: Tokens that it puts before each request without a word.
     answer: Callable[[Json], Script] = default_answer
     overflow: Callable[[int, int], Script] | None = None
     #: (tokens, window) -> how it refuses; None: OpenAI's words.
@@ -56,7 +58,7 @@ class StrictUpstream:
             + MESSAGE_OVERHEAD
             for text, calls in texts
         )
-        return round(ruler * self.factor)
+        return round(ruler * self.factor) + self.unseen
 
     def __call__(self, request: Json) -> Script:
         """The handler for a :class:`FakeUpstream`."""

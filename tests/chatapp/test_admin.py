@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 
 from chatapp.admin.conversations import MessageAdmin
+from chatapp.conversations import profiles
 from chatapp.models import AccessRecord, Conversation, Message, ModelProfile, Summary, Turn
 from compression import store
+from compression.tokens import FIRST_CALIBRATION
 from compression.types import Trigger
 from tests.reviewing import (
     BASE,
@@ -391,6 +394,78 @@ def test_model_profiles_are_the_operators_to_correct(root: Client) -> None:
     assert profile.window == 9000
     assert profile.sources["window"] == "operator"
     assert profile.sources["calibration"] == "default"
+
+
+def learned_profile() -> ModelProfile:
+    """A model of which a refusal taught a window, and the operator set how long a reply may be."""
+    ModelProfile.objects.create(
+        name="small",
+        window=16_000,
+        max_output_tokens=700,
+        sources={"window": "server: max_model_len", "max_output_tokens": "operator"},
+        dates={"window": "2026-01-02T03:04:05+00:00"},
+    )
+    profiles.learn("small", "window", 4096)
+    profiles.learn_usage("small", reported=150, counted=100)
+    return ModelProfile.objects.get()
+
+
+def test_what_was_learned_of_a_model_is_seen_with_where_it_came_from(root: Client) -> None:
+    """Breaks when: a lesson, its source or its time is not on the page."""
+    profile = learned_profile()
+    text = page(root, f"{BASE}modelprofile/{profile.pk}/change/")
+    assert "16,000" in text
+    assert "server: max_model_len" in text
+    assert "2026-01-02T03:04:05" in text
+    assert re.search(r"4,096: seen once, last <time [^>]*>[^<]*</time>, in force", text)
+    assert "window: 4,096" in page(root, f"{BASE}modelprofile/")
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_what_was_learned_of_a_model_can_be_reset(root: Client, bulk: bool) -> None:
+    """One or many; what the operator set stays, and Django's log says who did it.
+
+    Breaks when: a reset forgets the operator's figures, or nobody can tell that it was one.
+    """
+    profile = learned_profile()
+    if bulk:
+        path = f"{BASE}modelprofile/"
+        fields = {"action": "reset_learned", "_selected_action": [profile.pk]}
+    else:
+        path = f"{BASE}modelprofile/{profile.pk}/change/"
+        fields = {"_reset_learned": "Reset", "name": "other", "window": "300"}
+    assert root.post(path, fields).status_code == 302
+    profile.refresh_from_db()
+    assert (profile.name, profile.window, profile.max_output_tokens) == ("small", 16_000, 700)
+    assert profiles.in_force(profile) == {}
+    assert profile.calibration == FIRST_CALIBRATION
+    entry = LogEntry.objects.get()
+    assert (entry.user.get_username(), entry.object_id) == ("root", str(profile.pk))
+    assert "Reset what was learned: window, calibration" in entry.get_change_message()
+
+
+def test_a_reset_needs_the_permission_to_change(root: Client) -> None:
+    """Breaks when: who may only look can reset."""
+    profile = learned_profile()
+    reader = browser_of(staff("reader", "view_modelprofile"))
+    path = f"{BASE}modelprofile/{profile.pk}/change/"
+    assert "_reset_learned" not in page(reader, path)
+    assert reader.post(path, {"_reset_learned": "Reset"}).status_code == 403
+    fields = {"action": "reset_learned", "_selected_action": [profile.pk]}
+    reader.post(f"{BASE}modelprofile/", fields)
+    profile.refresh_from_db()
+    assert profiles.in_force(profile) == {"window": 4096}
+    assert not LogEntry.objects.exists()
+
+
+def test_what_the_operator_sets_ends_what_was_learned_of_it(root: Client) -> None:
+    """Breaks when: a lesson outlives the operator's own figure."""
+    profile = learned_profile()
+    path = f"{BASE}modelprofile/{profile.pk}/change/"
+    form = {"name": "small", "window": "9000", "calibration": "1.2", "supports_tools": "on"}
+    assert root.post(path, form).status_code == 302
+    profile.refresh_from_db()
+    assert (profile.window, profiles.in_force(profile)) == (9000, {})
 
 
 def test_deleting_a_person_says_how_much_goes_with_them(

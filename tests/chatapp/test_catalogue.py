@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
@@ -9,6 +9,7 @@ from chatapp.catalogue import LIST_LIVES, SILENCE_LIVES, Catalogue, Profile
 from chatapp.conversations.profiles import alearn
 from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.openai_client import OpenAIClient
+from chatapp.llm.profiles import PriceFigures
 from chatapp.models import ModelProfile
 from tests.chatapp.stage import stored
 from tests.fake_scripts import failing
@@ -65,10 +66,11 @@ async def test_i16_who_asks_first_of_all_is_told_the_servers_window(
     Breaks when: a model counts as looked up before its figures are stored.
     """
     listing(upstream, "first")
-    looked_up = []
+    looked_up: list[str] = []
 
-    def prices(name: str) -> None:
-        looked_up.append(name)
+    def prices(names: Iterable[str]) -> dict[str, PriceFigures]:
+        looked_up.extend(names)
+        return {}
 
     catalogue = Catalogue(client, prices=prices)
     profiles = await asyncio.gather(*(catalogue.profile("first") for _ in range(5)))
@@ -213,3 +215,48 @@ def test_what_a_call_costs() -> None:
     assert Profile(name="m").cost(1, 1) is None
     free = Profile(name="m", input_price=0.0, output_price=0.0)
     assert free.cost(5, 5) == 0.0
+
+
+async def test_the_windows_of_all_models_are_known_with_the_list(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """By the server's own word, else the price data's, asked once for all that say nothing.
+
+    Breaks when: a model's window is looked up when it is first used.
+    """
+    listing(upstream, "first", "second", window=16_000)
+    silent = [{"id": name, "object": "model"} for name in ("known", "unknown")]
+    assert isinstance(upstream.models, tuple)
+    upstream.models = (*upstream.models, *silent)
+    asked = []
+
+    def prices(names: Iterable[str]) -> dict[str, PriceFigures]:
+        asked.append(list(names))
+        return {"known": PriceFigures(window=128_000)}
+
+    catalogue = Catalogue(client, prices=prices)
+    await catalogue.ask()
+    windows = {name: catalogue.known_profile(name).window for name in await catalogue.names()}
+    assert windows == {"first": 16_000, "second": 16_000, "known": 128_000, "unknown": 8192}
+    assert asked == [["first", "second", "known", "unknown"]]
+    assert len(upstream.requests) == 1
+    # The figures of a process that has just begun are these as well.
+    another = Catalogue(client)
+    await stored(another.recall)
+    assert another.known_profile("known").window == 128_000
+
+
+async def test_a_list_that_says_nothing_new_writes_nothing(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """Hundreds of models, every five minutes. Breaks when: each is stored anew with each list."""
+    listing(upstream, "first", "second")
+    clock = Clock()
+    catalogue = Catalogue(client, clock=clock)
+    await catalogue.ask()
+    before = await stored(lambda: list(ModelProfile.objects.values_list("updated_at", flat=True)))
+    clock.now += LIST_LIVES + 1
+    await catalogue.ask()
+    assert len(upstream.requests) == 2
+    after = await stored(lambda: list(ModelProfile.objects.values_list("updated_at", flat=True)))
+    assert after == before

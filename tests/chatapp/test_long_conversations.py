@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from chatapp.conversations.profiles import in_force
 from chatapp.models import Message, ModelProfile
 from compression.database import across
 from tests.chatapp.long_conversations import MODEL, RULER, StrictUpstream, Talk, talking
@@ -152,13 +153,12 @@ async def test_an_overflow_teaches_the_window_and_is_tried_once_more(
     async with talking(alice, settings, strict, history(4_500), model_says_window=False) as talk:
         turn = await talk.say("What is next?")
         assert turn["status"] == "complete"
-        learned = await profile()
-        assert learned.sources["window"] == "learned"
+        learned = in_force(await profile())
         if body in {"openai", "vllm", "llama.cpp"}:
-            assert learned.window == 4096
+            assert learned == {"window": 4096}
             assert_fits(talk, refused=1)
         else:
-            assert learned.window < 8192
+            assert learned["window"] < 8192
         refused = len([one for one in strict.refused if not is_summary_request(one)])
         assert refused == 1
         assert (await talk.say("And then?"))["status"] == "complete"

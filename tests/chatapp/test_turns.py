@@ -27,12 +27,15 @@ from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_o
 from tests.chatapp.talking import row_of
 from tests.chatapp.test_context import check_shape
 from tests.fake_scripts import (
+    Chunk,
     Done,
     Finish,
     Json,
     Script,
     Text,
+    Tool,
     Wait,
+    calling,
     default_answer,
     failing,
     is_summary_request,
@@ -284,7 +287,8 @@ async def test_l09_an_overflow_is_believed_once_the_window_is_learned(
         assert turn.status == "complete", turn.error
         learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
         row = await stored(lambda: row_of(stage.code))
-    assert (learned.window, learned.sources["window"]) == (4096, "learned")
+    assert profiles.in_force(learned) == {"window": 4096}
+    assert learned.window == 16_384, "its own word is not forgotten"
     assert len(asked_of(stage)) == 2
     assert row.compressed_through > 0
     assert turn.manifest["window"] == 4096
@@ -300,7 +304,7 @@ async def test_l09_a_server_that_always_refuses_is_asked_twice_and_no_more(
         assert (turn.status, turn.error_code) == ("failed", "llm_context_overflow")
         learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
     assert len(asked_of(stage)) == 2
-    assert learned.window == int(WINDOW * 0.9)
+    assert profiles.in_force(learned) == {"window": int(WINDOW * 0.9)}
 
 
 async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_enforces(
@@ -437,3 +441,78 @@ async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path
         await stage.ended(again)
     assert "first reply" not in json.dumps(asked_of(stage)[1])
     assert asked_of(stage)[1]["messages"] == asked_of(stage)[0]["messages"]
+
+
+WEATHER = Tool("get_weather", '{"city": "Malmö"}')
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "code", "words"),
+    [
+        (calling(WEATHER), "failed", "llm_tool_call", "call a tool (get_weather), and none"),
+        (saying("", finish="tool_calls"), "failed", "llm_tool_call", "call a tool, and none"),
+        (saying("", reasoning="Hm. "), "failed", "llm_only_reasoning", "said nothing"),
+        (saying("", reasoning="Hm. ", finish="length"), "truncated", "llm_only_reasoning", "room"),
+        (saying(""), "failed", "llm_empty", "answered with nothing"),
+        (saying("", finish="content_filter"), "filtered", "llm_filtered", "content filter"),
+        (
+            Script(
+                steps=(
+                    Chunk({"choices": [{"index": 0, "delta": {"refusal": "I will not."}}]}),
+                    Finish(),
+                    Done(),
+                )
+            ),
+            "filtered",
+            "llm_refused",
+            "The model refused",
+        ),
+    ],
+)
+async def test_a_reply_without_words_is_told_as_what_it_was(
+    alice: User, tmp_path: Path, script: Script, status: str, code: str, words: str
+) -> None:
+    """A tool call was told as "answered with nothing", a refusal as a provider's filter.
+
+    Breaks when: ``_conclude`` looks at the text alone.
+    """
+    async with staged(alice, tmp_path) as stage:
+        stage.upstream.enqueue(script)
+        turn = await stage.say("What is the weather in Malmö?")
+        assert turn.error is not None
+        assert (turn.status, turn.error["code"]) == (status, code)
+        assert words in turn.error["message"]
+        # And the conversation goes on.
+        assert (await stage.say("Hello")).status == "complete"
+        check_shape(tuple(asked_of(stage)[-1]["messages"]))
+
+
+async def test_words_beside_a_tool_call_stay(alice: User, tmp_path: Path) -> None:
+    """Breaks when: a call ends a reply that has a text."""
+    async with staged(alice, tmp_path) as stage:
+        both = Script(steps=(Text("I will look."), WEATHER, Finish("tool_calls"), Done()))
+        stage.upstream.enqueue(both)
+        accepted = await stage.send("What is the weather?")
+        assert (await stage.ended(accepted)).status == "complete"
+        assert (await stage.reply(accepted)).text == "I will look."
+
+
+async def test_a_reply_that_may_not_be_so_long_is_asked_for_shorter(
+    alice: User, tmp_path: Path
+) -> None:
+    """A server whose replies are limited, without saying so before: the turn is answered.
+
+    Breaks when: the refusal is the end of the turn, or its figure is taken for the window.
+    """
+
+    def limited(request: Json) -> Script:
+        if request["max_tokens"] > 500:
+            return failing(400, "max_tokens must be <= 500")
+        return default_answer(request)
+
+    async with staged(alice, tmp_path) as stage:
+        stage.upstream.handler = limited
+        assert (await stage.say("Hello")).status == "complete"
+        learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
+    assert profiles.in_force(learned) == {"max_output_tokens": 500}
+    assert [one["max_tokens"] for one in asked_of(stage)] == [2048, 500]

@@ -12,6 +12,7 @@ from pytest_django import Settings
 from chatapp.models import Conversation, Summary
 from compression import conf
 from compression.conf import CompressionSettings
+from compression.types import Trigger
 
 MODELS = {"CONVERSATION": "chatapp.Conversation", "SUMMARY": "chatapp.Summary"}
 
@@ -24,8 +25,8 @@ def test_it_works() -> None:
     settings = read()
     assert (settings.threshold, settings.soft_threshold, settings.keep_turns) == (0.8, 0.65, 2)
     assert (settings.summary_tokens, settings.prepare_messages) == (1500, 0)
-    assert settings.planner.background_frees == 0.20
-    assert replace(settings, prepare_messages=4).planner.background_frees == 0.10
+    assert settings.planner.frees(Trigger.BACKGROUND) == 0.20
+    assert replace(settings, prepare_messages=4).planner.frees(Trigger.BACKGROUND) == 0.10
     assert settings.tool_result_max_length == 2000
     assert (settings.lease_seconds, settings.renew_seconds) == (30.0, 10.0)
     assert settings.planner.landing == pytest.approx(0.45)

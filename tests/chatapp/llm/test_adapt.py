@@ -65,7 +65,7 @@ def test_a_refusal_says_what_to_leave_out(words: str, parameter: str, field: str
     assert getattr(changed, field) is False
     assert objection(error, REQUEST, changed) is None, "once only"
     profile = [] if field == "knows_max_tokens" else [(field, False)]
-    assert changed.lessons(Adaptation()) == profile
+    assert changed.lessons(Adaptation(), REQUEST) == profile
 
 
 def test_nothing_is_left_out_that_was_not_sent() -> None:

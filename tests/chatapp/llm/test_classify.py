@@ -23,6 +23,7 @@ from chatapp.llm.errors import (
     RequestRefused,
     ServerFault,
     ServerTimeout,
+    UnofferedToolCall,
     WrongKey,
 )
 
@@ -35,6 +36,16 @@ def answer(status: int, body: Any, **headers: str) -> LLMError:
 def openai(message: str, code: Any = None, param: str | None = None, kind: str = "") -> Any:
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
+
+OUTPUT_LIMITS = [
+    ("max_tokens is too large: 32000. This model supports at most 4096 completion tokens, whereas "
+     "you provided 32000.", 4096),
+    ("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is "
+     "less than the `context_window` for this model", 8192),
+    ("max_tokens: 100000 > 8192, which is the maximum allowed number of output tokens for x", 8192),
+    ("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+    ("max_tokens must be <= 4096", 4096),
+]  # fmt: skip
 
 CASES: list[tuple[int, Any, type[LLMError]]] = [
     # Unknown models, in eight providers' words.
@@ -54,6 +65,10 @@ CASES: list[tuple[int, Any, type[LLMError]]] = [
     (400, openai("This model does not support effort level 'xhigh'."), RequestRefused),
     (400, openai("Tool call validation failed", "tool_use_failed"), RequestRefused),
     (400, openai("No tool output found for tool call call-a."), RequestRefused),
+    (400, openai("Tool choice is none, but model called a tool", "tool_use_failed"),
+     UnofferedToolCall),
+    # How long a reply may be is no window.
+    *((400, openai(words), RequestRefused) for words, _ in OUTPUT_LIMITS),
     (422, {"detail": [{"loc": ["body", "stream_options"], "msg": "extra fields not permitted"}]},
      RequestRefused),
     (400, {"message": "This model doesn't support the video content block."}, RequestRefused),
@@ -123,6 +138,38 @@ def test_the_window_is_learned_from_an_overflow(message: str, window: int | None
     error = answer(400, openai(message))
     assert type(error) is ContextOverflow
     assert error.fields.get("window") == window
+
+
+@pytest.mark.parametrize(("message", "most"), OUTPUT_LIMITS)
+def test_how_long_a_reply_may_be_is_not_taken_for_the_window(message: str, most: int) -> None:
+    """One such figure left a model at a window of 4,096 tokens for ever.
+
+    Breaks when: "must be <= 4096" is an overflow, whatever must be.
+    """
+    fields = answer(400, openai(message)).fields
+    assert (fields.get("max_output_tokens"), fields.get("window")) == (most, None)
+
+
+@pytest.mark.parametrize(
+    ("message", "window", "tokens"),
+    [
+        ("This model's maximum context length is 4097 tokens. However, you requested 5000 tokens "
+         "(1000 in the messages, 4000 in the completion). Please reduce the length of the "
+         "messages or completion.", 4097, 1000),
+        ("'max_tokens' or 'max_completion_tokens' is too large: 2048. This model's maximum context "
+         "length is 4096 tokens and your request has 3000 input tokens (2048 > 4096 - 3000).",
+         4096, 3000),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and 1000 "
+         "`max_new_tokens`", 4097, None),
+    ],
+)  # fmt: skip
+def test_the_window_is_told_from_the_reply_that_was_asked_for(
+    message: str, window: int, tokens: int | None
+) -> None:
+    """Breaks when: words about the whole request are taken for the reply's limit."""
+    error = answer(400, openai(message))
+    assert type(error) is ContextOverflow
+    assert (error.fields["window"], error.fields.get("tokens")) == (window, tokens)
 
 
 def test_the_window_as_a_number_of_its_own() -> None:

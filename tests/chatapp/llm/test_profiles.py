@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from chatapp.llm.client import ModelInfo
-from chatapp.llm.prices import price_figures, prices_of
+from chatapp.llm.prices import PriceList, price_figures
 from chatapp.llm.profiles import (
     PriceFigures,
     resolve_profile,
@@ -79,7 +79,22 @@ def test_an_unknown_model_has_no_figures() -> None:
     assert price_figures("nobody/knows-this:1b") is None
 
 
-@pytest.mark.parametrize("name", ["gpt-4o-mini", "claude-sonnet-4-5", "nobody/knows-this:1b"])
-def test_a_process_of_its_own_says_the_same(name: str) -> None:
-    """Breaks when: a price or a window is lost on the way, or no price at all is one."""
-    assert prices_of(name, "") == price_figures(name, "")
+def test_a_process_of_its_own_says_the_same() -> None:
+    """Of all models at once. Breaks when: a price or a window is lost on the way."""
+    names = ["gpt-4o-mini", "claude-sonnet-4-5", "nobody/knows-this:1b"]
+    expected = {name: figures for name in names if (figures := price_figures(name))}
+    assert list(expected) == names[:2]
+    prices = PriceList()
+    assert prices(names) == expected
+    assert prices([names[1]]) == {names[1]: expected[names[1]]}
+
+
+def test_price_data_that_cannot_be_read_are_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Breaks when: a failure is remembered as a model without a price."""
+    prices = PriceList()
+    with monkeypatch.context() as broken:
+        broken.setattr("chatapp.llm.prices.sys.executable", "/nowhere/python")
+        assert prices(["gpt-4o-mini"]) == {}
+    assert prices(["gpt-4o-mini"]) == {"gpt-4o-mini": price_figures("gpt-4o-mini")}

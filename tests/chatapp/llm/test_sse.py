@@ -494,11 +494,12 @@ def test_l04_finish_reasons(said: str, meant: str) -> None:
     assert decoded.finished.finish_reason == meant
 
 
-def test_l04_a_reply_that_is_only_a_refusal_is_filtered_and_shown() -> None:
+def test_l04_a_reply_that_is_only_a_refusal_is_shown_and_named() -> None:
+    """The model's own, and no provider's filter."""
     decoded = Decoded(delta(refusal="I cannot") + delta(refusal=" do that.") + delta("stop"))
     assert decoded.text == "I cannot do that."
     assert decoded.finished is not None
-    assert decoded.finished.finish_reason == "content_filter"
+    assert decoded.finished.finish_reason == "refusal"
 
 
 def test_a_whole_completion_instead_of_a_stream() -> None:
