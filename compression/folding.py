@@ -193,7 +193,7 @@ class _Fold:
         except SummarizerError as error:
             self._calls += max(1, error.spent.calls)
             self._missed.append(error)
-            if not await self._worth_going_on(error):
+            if not await self._worth_going_on(error, after):
                 raise
             self._pace.skips(chunk)
             part = await self._extracted(plan.source(chunk), ledger, at, error.message)
@@ -204,14 +204,14 @@ class _Fold:
         self._pace.takes(chunk, time.monotonic() - began)
         return part
 
-    async def _worth_going_on(self, error: SummarizerError) -> bool:
-        """Whether the extract should stand in for this part, and the model be asked for the next.
+    async def _worth_going_on(self, error: SummarizerError, after: int) -> bool:
+        """Whether the extract should stand in for this part, with so many parts after it.
 
         A server that did not answer is asked no more before it has ever answered.
         """
         if not error.transient or len(self._missed) >= MOST_MISSED:
             return False
-        if not self._answered and not isinstance(error, DraftRejected):
+        if not self._answered and not (after and isinstance(error, DraftRejected)):
             return False
         return self._aids.extract is not None and await self._aids.may_extract()
 
@@ -243,7 +243,7 @@ class _Fold:
         self._done += 1
 
     async def _keep(self, chunk: Chunk) -> None:
-        """What a model has finished; what the extract made of late may yet be written by another."""
+        """What a model has finished; another may yet write what the extract made since."""
         assert self._draft is not None
         if self._missed or not chunk.ends_whole:
             return

@@ -157,7 +157,7 @@ class Ladder:
         self.attempts.append(attempt)
         if draft is not None and self._finished is not None:
             self._finished = None
-            await store.adrop_parts(self._request.conversation_id)
+            await store.adrop_parts(self._request.conversation_id, token=self._token)
 
     async def _keep(self, finished: Finished) -> None:
         """So that neither another summariser nor a later run has to make these parts again."""

@@ -51,7 +51,7 @@ class Plan:
 
     chunks: tuple[Chunk, ...]
     oldest: tuple[Item, ...] = ()
-    #: Whole messages that no model is asked about.
+    #: Messages that no model is asked about; of the last perhaps only the beginning.
     nonce: str = ""
     #: What the chunks are quoted with; their sizes hold for no other.
     originals: Mapping[int, Item] = field(default_factory=dict)
@@ -70,22 +70,19 @@ class Plan:
 def bounded(plan: Plan, most_calls: int) -> Plan:
     """The plan with so many calls at most: the newest parts by the model, the rest by the extract.
 
-    A tenth of the calls is left for what must be asked again. A message that would be divided
-    between the two is the extract's.
+    A tenth of the calls is left for what must be asked again.
     """
     most = max(1, most_calls - most_calls // SPARE)
     if len(plan.chunks) <= most:
         return plan
-    last = plan.chunks[-most - 1].through_seq
-    rest = (
-        replace(chunk, items=tuple(item for item in chunk.items if item.seq > last))
-        for chunk in plan.chunks[-most:]
-    )
-    return replace(
-        plan,
-        chunks=tuple(chunk for chunk in rest if chunk.items),
-        oldest=tuple(item for seq, item in sorted(plan.originals.items()) if seq <= last),
-    )
+    left_out, chunks = plan.chunks[:-most], plan.chunks[-most:]
+    divided = chunks[0].first_seq
+    oldest = [item for seq, item in sorted(plan.originals.items()) if seq < divided]
+    begun = [item for chunk in left_out for item in chunk.items if item.seq == divided]
+    if begun:
+        text = "".join(piece.text for piece in begun)
+        oldest.append(replace(begun[0], text=text, tokens=sum(one.tokens for one in begun)))
+    return replace(plan, chunks=chunks, oldest=tuple(oldest))
 
 
 def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Iterator[Chunk]:

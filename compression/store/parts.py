@@ -15,7 +15,7 @@ from django.db import transaction
 from compression.ledger import from_json
 from compression.models import AbstractSummary
 from compression.store.fingerprints import fingerprint
-from compression.store.rows import Base, insert, summaries, writable
+from compression.store.rows import Base, conversations, insert, summaries, writable
 from compression.types import Draft, Extracted, Finished, Item, Spent, SummaryStatus, Trigger
 
 
@@ -88,8 +88,14 @@ def finished_parts(
     return _finished(row)
 
 
-def drop_parts(conversation_id: int) -> bool:
-    """Forget the finished parts. False when there were none."""
+def drop_parts(conversation_id: int, *, token: str | None = None) -> bool:
+    """Forget the finished parts. False when there were none.
+
+    ``token``: only while that run holds the lease.
+    """
+    if token is not None:
+        held = conversations(conversation_id).filter(compression_token=token)
+        return bool(_rows(conversation_id).filter(conversation__in=held).delete()[0])
     return bool(_rows(conversation_id).delete()[0])
 
 
