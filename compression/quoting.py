@@ -107,12 +107,11 @@ def _cut_arguments(call: Mapping[str, Any], longest: int) -> Any:
     if not long or short > longest // 2:
         return _cut(text, longest)
     share = max(8, (longest - short) // len(long))
-    # A string is cut as what it says, anything else as it is written.
-    said = {
-        name: _cut(one if isinstance(one, str) else written[name], share) if name in long else one
-        for name, one in named.items()
-    }
-    return json.dumps(said, ensure_ascii=False)
+    for name in long:
+        # A string is cut as what it says, anything else as it is written.
+        said = named[name] if isinstance(named[name], str) else written[name]
+        named[name] = _cut(said, max(4, share * len(said) // len(written[name])))
+    return json.dumps(named, ensure_ascii=False)
 
 
 def _cut(text: str, longest: int) -> str:
