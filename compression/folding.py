@@ -53,7 +53,7 @@ async def folded(
     Raises SummarizerError when no draft could be had; its ``spent`` is that of the parts which
     were not kept.
     """
-    rest = [item for item in items if finished is None or item.seq > finished.through_seq]
+    rest = finished.rest_of(items) if finished else items
     if finished is not None:
         ledger = finished.draft.ledger
         if not rest:
@@ -151,7 +151,7 @@ class _Fold:
             after = len(plan.chunks) - number - 1
             present = self._draft.ledger if self._draft else ledger
             self._add(await self._part(plan, chunk, present, at, after))
-            await self._keep(chunk)
+            await self._keep(chunk, plan)
         assert self._draft is not None, "a plan has at least one part"
         if not self._answered:
             last = self._missed[-1]
@@ -242,14 +242,21 @@ class _Fold:
         self._draft = self._draft.followed_by(part) if self._draft else part
         self._done += 1
 
-    async def _keep(self, chunk: Chunk) -> None:
+    async def _keep(self, chunk: Chunk, plan: Plan) -> None:
         """What a model has finished; another may yet write what the extract made since."""
         assert self._draft is not None
-        if self._missed or not chunk.ends_whole:
+        said = plan.originals[chunk.through_seq].text[: chunk.said]
+        if self._missed or (chunk.said and not said.endswith(chunk.items[-1].text)):
+            # A divided message that was cut is divided otherwise than it reads.
             return
         self._kept = self._draft.spent
         await self._aids.keep(
-            Finished(draft=self._draft, through_seq=chunk.through_seq, parts=self._done)
+            Finished(
+                draft=self._draft,
+                through_seq=chunk.through_seq,
+                parts=self._done,
+                said=chunk.said,
+            )
         )
 
     def _unkept(self, failed: Spent) -> Spent:

@@ -31,8 +31,8 @@ class Chunk:
     items: tuple[Item, ...]
     tokens: int = 0
     #: Ruler tokens that they take in the call.
-    ends_whole: bool = True
-    #: Its last message does not go on in the next part.
+    said: int = 0
+    #: Characters of its last message up to its end, when that goes on in the next part; else 0.
 
     @property
     def first_seq(self) -> int:
@@ -90,10 +90,11 @@ def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Ite
 
     Every item comes back whole, in one part or in pieces of its text over several.
     """
-    number, used = 0, 0
+    number, used, said = 0, 0, 0
     waiting: list[Item] = []
     for item in items:
         rest: Item | None = item
+        said = 0
         while rest is not None:
             free = room(number) - used
             if _fits(rest, free, size):
@@ -109,8 +110,8 @@ def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Ite
             if piece is not None:
                 used += size(piece)
                 waiting.append(piece)
-            whole = piece is None or rest is None
-            yield Chunk(items=tuple(waiting), tokens=used, ends_whole=whole)
+                said = said + len(piece.text) if rest else 0
+            yield Chunk(items=tuple(waiting), tokens=used, said=said if piece else 0)
             number, used, waiting = number + 1, 0, []
     if waiting:
         yield Chunk(items=tuple(waiting), tokens=used)

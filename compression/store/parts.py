@@ -45,6 +45,7 @@ def keep_parts(
         "cost": draft.spent.cost,
         "audit": {
             "parts": finished.parts,
+            "said": finished.said,
             "focus": focus,
             "notes": list(draft.notes),
             "extracted": [asdict(one) for one in draft.extracted],
@@ -112,4 +113,9 @@ def _finished(row: AbstractSummary) -> Finished:
         spent=Spent(**row.audit["spent"]),
         extracted=tuple(Extracted(**one) for one in row.audit["extracted"]),
     )
-    return Finished(draft=draft, through_seq=row.through_seq, parts=row.audit["parts"])
+    return Finished(
+        draft=draft,
+        through_seq=row.through_seq,
+        parts=row.audit["parts"],
+        said=row.audit["said"],
+    )

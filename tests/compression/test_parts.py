@@ -47,7 +47,12 @@ def test_every_word_is_in_one_part_and_no_part_is_above_its_room(texts: list[str
     items = [say(seq, text) for seq, text in enumerate(texts, 1)]
     chunks = planned(items).chunks
     assert said([item for chunk in chunks for item in chunk.items]) == said(items)
+    written: dict[int, int] = {}
     for chunk in chunks:
+        for item in chunk.items:
+            written[item.seq] = written.get(item.seq, 0) + len(item.text)
+        last = chunk.through_seq
+        assert chunk.said == (written[last] if written[last] < len(texts[last - 1]) else 0)
         assert chunk.tokens == sum(size(item) for item in chunk.items) <= ROOM
 
 
@@ -63,12 +68,11 @@ def test_a_part_ends_where_a_message_does_if_little_stays_empty() -> None:
     """Breaks when: ``filled`` divides whatever does not fit."""
     items = [say(seq, "word " * 160) for seq in range(1, 6)]
     chunks = planned(items).chunks
-    assert [len(chunk.items) for chunk in chunks] == [2, 2, 1] or all(
-        chunk.ends_whole for chunk in chunks
-    )
+    assert [len(chunk.items) for chunk in chunks] == [2, 2, 1]
+    assert not any(chunk.said for chunk in chunks)
     items = [say(1, "word " * 40), say(2, "word " * 300)]
     first, second = planned(items).chunks
-    assert (first.ends_whole, second.ends_whole) == (False, True)
+    assert (first.said, second.said) == (len(first.items[1].text), 0)
     assert (first.through_seq, second.first_seq) == (2, 2)
 
 
