@@ -187,7 +187,7 @@ class _Fold:
                 chunk,
                 ledger,
                 focus=self._focus,
-                on_tokens=await self._told(at, began),
+                on_tokens=await self._told(at, chunk),
                 most_calls=most_calls,
             )
         except SummarizerError as error:
@@ -225,13 +225,14 @@ class _Fold:
         )
 
     async def _told(
-        self, at: Progress, began: float | None = None
+        self, at: Progress, chunk: Chunk | None = None
     ) -> Callable[[int], Awaitable[None]]:
         """Tell that a part begins, and how to tell how far it is."""
+        began = time.monotonic()
         before = self._draft.spent.completion_tokens if self._draft else 0
 
         async def told(tokens: int) -> None:
-            left = None if began is None else self._pace.left(time.monotonic() - began)
+            left = self._pace.left(chunk, time.monotonic() - began) if chunk else None
             await self._aids.tell(replace(at, tokens_written=before + tokens, seconds_left=left))
 
         await told(0)
@@ -287,8 +288,10 @@ class _Pace:
         self._tokens += chunk.tokens
         self._seconds += seconds
 
-    def left(self, elapsed: float) -> float | None:
-        """Seconds for the parts that are not finished, of which one has taken ``elapsed``."""
+    def left(self, chunk: Chunk, elapsed: float) -> float | None:
+        """Seconds for what is not finished; ``chunk`` is being made, and has taken ``elapsed``."""
         if not self._tokens:
             return None
-        return max(0.0, self._tokens_left * self._seconds / self._tokens - elapsed)
+        rate = self._seconds / self._tokens
+        this = max(0.0, chunk.tokens * rate - elapsed)
+        return this + (self._tokens_left - chunk.tokens) * rate

@@ -70,11 +70,11 @@ class Plan:
 def bounded(plan: Plan, most_calls: int) -> Plan:
     """The plan with so many calls at most: the newest parts by the model, the rest by the extract.
 
-    A tenth of the calls is left for what must be asked again.
+    When there are more, a tenth of the calls is left for what must be asked again.
     """
-    most = max(1, most_calls - most_calls // SPARE)
-    if len(plan.chunks) <= most:
+    if len(plan.chunks) <= most_calls:
         return plan
+    most = max(1, most_calls - most_calls // SPARE)
     left_out, chunks = plan.chunks[:-most], plan.chunks[-most:]
     divided = chunks[0].first_seq
     oldest = [item for seq, item in sorted(plan.originals.items()) if seq < divided]

@@ -98,7 +98,7 @@ def test_a_tenth_of_the_calls_is_left_for_what_is_asked_again() -> None:
     plan = Plan(chunks=chunks, originals={seq: say(seq, "x") for seq in range(1, 101)})
     assert len(bounded(plan, 40).chunks) == 36
     assert len(bounded(plan, 1).chunks) == 1
-    assert bounded(plan, 112) == plan
+    assert bounded(plan, 100) == plan
 
 
 def call(arguments: str) -> Item:
