@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from math import ceil
 from typing import Any
 
 from django.utils import timezone
@@ -17,7 +18,7 @@ from chatapp.machinery import Machinery
 from chatapp.screen import MessageView
 from chatapp.streams import LiveStream
 from compression.exceptions import UserFacingError
-from compression.types import Outcome, Trigger
+from compression.types import Outcome, Progress, Trigger
 
 ASKED_AGAIN = "The model server is getting too many requests. It is asked again by itself."
 
@@ -152,15 +153,38 @@ class Announcer:
         await self._bus.publish(started)
 
     async def compression_progress(
-        self, *, conversation_id: int, tokens_written: int, **_: Any
+        self,
+        *,
+        conversation_id: int,
+        tokens_written: int,
+        part: int = 1,
+        parts: int = 1,
+        first_seq: int = 0,
+        through_seq: int = 0,
+        seconds_left: float | None = None,
+        **_: Any,
     ) -> None:
-        """More of the summary is written."""
-        underway.writes(conversation_id, tokens_written)
+        """More of the summary is written, or another part of it begins."""
+        progress = Progress(
+            tokens_written=tokens_written,
+            part=part,
+            parts=parts,
+            first_seq=first_seq,
+            through_seq=through_seq,
+            seconds_left=seconds_left,
+        )
+        if underway.goes_on(conversation_id, progress) and parts > 1:
+            await compressions.ais_at(conversation_id, progress)
         started = self._compressing.get(conversation_id)
         await self._bus.publish(
             events.CompressionProgress(
                 tokens_written=tokens_written,
                 message_count=started.message_count if started else 0,
+                part=part,
+                parts=parts,
+                first_seq=first_seq,
+                through_seq=through_seq,
+                seconds_left=None if seconds_left is None else ceil(seconds_left),
                 **common(conversation_id, started.event_no if started else 0),
             )
         )

@@ -137,6 +137,14 @@ class CompressionProgress(Event):
     type = "compression-progress"
     tokens_written: int
     message_count: int = 0
+    part: int = 1
+    #: The part of the summary that is being written, 1 and up.
+    parts: int = 1
+    first_seq: int = 0
+    through_seq: int = 0
+    #: The messages of this part; 0 if not known.
+    seconds_left: int | None = None
+    #: By how long the finished parts took; None while there is none.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from chatapp import activity, context
 from chatapp.catalogue import Catalogue, Profile
 from chatapp.conversations import reading
 from chatapp.llm.client import ChatRequest, LLMClient
-from chatapp.llm.errors import LLMError
+from chatapp.llm.errors import LLMError, ServerTimeout
 from chatapp.models import Conversation
 from chatapp.screen import CompressionView, ContextView, PageView
 from compression import conf
@@ -64,7 +64,10 @@ class ModelCall:
             with activity.about(purpose="summary"):
                 reply = await self.client.complete(request, on_tokens)
         except LLMError as error:
-            raise SummarizerError(error.message, fields={"cause": error.code}) from error
+            failed = SummarizerError(error.message, fields={"cause": error.code})
+            # A server that took all its time once is not waited for a second time.
+            failed.transient = error.retryable and not isinstance(error, ServerTimeout)
+            raise failed from error
         prompt = reply.usage.prompt_tokens if reply.usage else 0
         completion = reply.usage.completion_tokens if reply.usage else 0
         cached = reply.usage.cached_tokens if reply.usage else 0

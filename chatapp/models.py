@@ -65,6 +65,8 @@ class Conversation(CompressibleConversation):
     truncated_through = models.PositiveBigIntegerField(default=0)
     compressing_messages = models.PositiveIntegerField(default=0)
     # How many the run takes in that holds the lease; 0 until it has found that.
+    compressing_part = models.JSONField(default=dict, blank=True)
+    # Which part of them it is at; empty while there is one only.
     branched_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="branches"
     )
@@ -109,13 +111,14 @@ class Conversation(CompressibleConversation):
     def compression_changes(cls, kind: Change) -> dict[str, Any]:
         """Each stored change of compression is an event; a new boundary ends the truncation.
 
-        Of a new run it is not known yet how many messages it takes in.
+        Of a new run it is not known yet how many messages it takes in, and in which parts.
         """
         changes: dict[str, Any] = {"event_no": F("event_no") + 1}
         if kind in {"apply", "restore", "clear"}:
             changes["truncated_through"] = 0
         if kind == "claim":
             changes["compressing_messages"] = 0
+            changes["compressing_part"] = {}
         return changes
 
     @classmethod
@@ -268,6 +271,11 @@ class Summary(AbstractSummary):
                 fields=["conversation"],
                 condition=Q(status="ready"),
                 name="summary_one_ready",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation"],
+                condition=Q(status="partial"),
+                name="summary_one_partial",
             ),
         ]
         permissions = [("view_audit", "Can see what an audit found only in the originals")]

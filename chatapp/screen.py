@@ -104,6 +104,14 @@ class CompressionView(View):
     #: Messages that the run takes in; 0 where that is not known.
     tokens_written: int = 0
     #: Tokens of summary that it has written, as far as is known.
+    part: int = 1
+    #: The part of the summary that it is at, 1 and up.
+    parts: int = 1
+    part_first_seq: int = 0
+    part_through_seq: int = 0
+    #: The messages of this part; 0 where that is not known.
+    seconds_left: int | None = None
+    #: Until it is done; None where that cannot be told.
     interrupted: bool = False
     #: The last run was asked for by its owner and ended with its process.
     version: int = 0
@@ -120,6 +128,9 @@ class CompressionView(View):
     edited: bool = False
     #: A person wrote in it, after the model.
     degraded: bool = False
+    extracted: list[dict[str, Any]] = field(default_factory=list)
+    #: The parts that an extract made because no model could: part, parts, first_seq, through_seq
+    #: and the reason of each.
     can_undo: bool = False
     undoes: str = ""
     #: The trigger of what Undo takes back.

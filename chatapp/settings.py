@@ -217,6 +217,7 @@ COMPRESSION = {
     "KEEP_TURNS": environment.integer("COMPRESSION_KEEP_TURNS", 2, least=1),
     "SUMMARY_TOKENS": environment.integer("COMPRESSION_SUMMARY_TOKENS", 1500, least=100),
     "PREPARE_MESSAGES": environment.integer("COMPRESSION_PREPARE_MESSAGES", 0),
+    "MAX_CALLS": environment.integer("COMPRESSION_MAX_CALLS", 40, least=1),
     "PROBE": environment.boolean("COMPRESSION_PROBE"),
     "TOOL_RESULT_MAX_LENGTH": environment.integer("TOOL_RESULT_MAX_LENGTH", 2000, least=100),
 }

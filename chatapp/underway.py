@@ -1,24 +1,28 @@
-"""How much the compressions of this process have written, for a page that is loaded meanwhile.
+"""How far the compressions of this process are, for a page that is loaded meanwhile.
 
-The database knows that one runs and what it takes in; how far it is changes too often to be stored.
-Of a run elsewhere a page learns as soon as that one goes on.
+The database knows that one runs, what it takes in and which part of that it is at; how much it has
+written changes too often to be stored. Of a run elsewhere a page learns that as soon as it goes on.
 """
 
 from __future__ import annotations
 
-_written: dict[int, int] = {}
+from compression.types import Progress
+
+_progress: dict[int, Progress] = {}
 
 
-def writes(conversation_id: int, tokens: int) -> None:
-    """A run has written so many tokens of its summary."""
-    _written[conversation_id] = tokens
+def goes_on(conversation_id: int, progress: Progress) -> bool:
+    """A run is so far. Whether it has begun another part than it was at."""
+    before = _progress.get(conversation_id, Progress(part=0))
+    _progress[conversation_id] = progress
+    return progress.part != before.part
 
 
 def ends(conversation_id: int) -> None:
     """It is over."""
-    _written.pop(conversation_id, None)
+    _progress.pop(conversation_id, None)
 
 
-def of(conversation_id: int) -> int:
-    """Tokens that the run under way has written; 0 when it is not known here."""
-    return _written.get(conversation_id, 0)
+def of(conversation_id: int) -> Progress | None:
+    """How far the run under way is; None when it is not known here."""
+    return _progress.get(conversation_id)

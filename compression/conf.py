@@ -44,7 +44,10 @@ class CompressionSettings:
     #: Prepare in the background once so many messages stand before those that are kept, if that
     #: frees 0.10 of the budget; 0 turns this off.
     tool_result_max_length: int = 2000
-    #: Characters of a tool result that the summariser is shown; at least 100.
+    #: Characters of a tool's result, and of a call's arguments, that the summariser is shown; at
+    #: least 100.
+    max_calls: int = 40
+    #: Most calls of models for one summary; beyond them the extract takes the oldest parts.
     probe: bool = False
     #: Examine each new summary by one more call: see :mod:`compression.probe`.
     lease_seconds: float = 30.0
@@ -88,6 +91,7 @@ _LIMITS: dict[str, tuple[type, float, float]] = {
     "SUMMARY_TOKENS": (int, 100, 1_000_000),
     "PREPARE_MESSAGES": (int, 0, 1_000_000),
     "TOOL_RESULT_MAX_LENGTH": (int, 100, 10_000_000),
+    "MAX_CALLS": (int, 1, 10_000),
     "LEASE_SECONDS": (float, 0.1, 3600.0),
     "RENEW_SECONDS": (float, 0.01, 1800.0),
 }

@@ -120,19 +120,24 @@ class SummaryInvalid(CompressionError):
 
 
 class SummarizerError(CompressionError):
-    """No draft could be had from this summariser; ``spent`` is what the calls took all the same."""
+    """No draft could be had from this summariser; ``spent`` is what the calls took all the same.
+
+    ``transient``: the same question may be answered the next time.
+    """
 
     code = "summarizer_failed"
     status = 502
     retryable = True
     default_message = "The summary could not be written. Nothing was lost."
     spent: Spent = Spent()
+    transient: bool = False
 
 
 class DraftRejected(SummarizerError):
     """A draft came and was not fit to be applied."""
 
     code = "draft_rejected"
+    transient = True
     default_message = "The model's summary was not usable. Nothing was lost."
 
 

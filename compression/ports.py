@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from compression.parts import Chunk, Plan
 from compression.types import Completion, Draft, Item, Ledger
 
 
@@ -42,7 +43,8 @@ class Complete(Protocol):
     ) -> Completion:
         """Ask. ``on_tokens`` is told how many tokens this answer has so far.
 
-        Raises a :class:`compression.exceptions.SummarizerError` with a sentence for a person.
+        Raises a :class:`compression.exceptions.SummarizerError` with a sentence for a person,
+        ``transient`` where asking once more may help.
         """
 
 
@@ -64,4 +66,34 @@ class Summarizer(Protocol):
         """A draft that stands for ``ledger`` and ``items`` together; it is not yet judged.
 
         Raises :class:`compression.exceptions.SummarizerError` when no draft could be had.
+        """
+
+
+@runtime_checkable
+class PartwiseSummarizer(Summarizer, Protocol):
+    """A summariser whose work on a long span is planned, bounded, and kept part by part."""
+
+    @property
+    def prompt_version(self) -> str:
+        """What it asks with: finished parts are only gone on with under the same."""
+
+    def plan(self, items: Sequence[Item], ledger: Ledger, *, focus: str) -> Plan:
+        """The parts that it would make of ``items``. Synchronous, and slow.
+
+        Raises :class:`compression.exceptions.SummarizerError` when it can make none.
+        """
+
+    async def part(
+        self,
+        plan: Plan,
+        chunk: Chunk,
+        ledger: Ledger,
+        *,
+        focus: str,
+        on_tokens: Callable[[int], Awaitable[None]],
+        most_calls: int | None,
+    ) -> Draft:
+        """A draft that stands for ``ledger`` and one of the plan's chunks, in ``most_calls``.
+
+        Raises as :meth:`Summarizer.draft`.
         """

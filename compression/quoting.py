@@ -1,53 +1,67 @@
-"""What a summariser is given: notes and messages, quoted as data, in parts that fit. Pure."""
+"""What a summariser is given: notes and messages, quoted as data. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from compression.ledger import evict
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
-SLACK = 16
-#: Ruler tokens a message's frame may cost above its own text.
+CALL_KEPT = 200
+#: Characters of an argument of a call that stay whole beside one that is cut, a path for instance.
 
+LONGEST_NAME = 100
+#: Characters of a tool's name.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
-    """Messages that go into one call; the pieces of a giant one share its seq."""
-
-    items: tuple[Item, ...]
+WORD = re.compile(r"[\w./-]{4,}")
 
 
 def quote_item(item: Item, nonce: str) -> str:
     """One message between delimiters that its text cannot forge, since it knows no nonce."""
     calls = "".join(f"\n(calls {call.get('function', call)})" for call in item.tool_calls)
-    name = f" tool={item.tool_name!r}" if item.tool_name else ""
+    name = f" tool={item.tool_name[:LONGEST_NAME]!r}" if item.tool_name else ""
     text = (item.text + calls).replace(nonce, "")
     return (
         f'<message-{nonce} seq="{item.seq}" role="{item.role}"{name}>\n{text}\n</message-{nonce}>'
     )
 
 
-def quote_ledger(ledger: Ledger, nonce: str, *, limit: int, count: Callable[[str], int]) -> str:
+def quote_ledger(
+    ledger: Ledger, nonce: str, *, about: str = "", limit: int, count: Callable[[str], int]
+) -> str:
     """The present notes with their ids, as many of them as ``limit`` ruler tokens hold.
 
-    Constraints and open ends go in first, since only they need to be lifted or resolved.
+    Constraints and open ends go in first, since only they need to be lifted or resolved; then
+    what shares most words with ``about``, the messages that are reported on; then the newest.
     """
-    shown, _ = evict(ledger, limit * 2 // 3, count)
-    lines: list[str] = []
+    words = _words(about)
+    shown = [one for one in ledger.entries if one.state in (EntryState.LIVE, EntryState.DONE)]
+    lines: dict[int, str] = {}
     used = 0
-    first = (Section.CONSTRAINTS, Section.PENDING)
-    for entry in sorted(shown.entries, key=lambda entry: entry.section not in first):
-        if entry.state not in (EntryState.LIVE, EntryState.DONE):
-            continue
+    for entry in sorted(shown, key=lambda entry: _rank(entry, words)):
         line = _note(entry).replace(nonce, "")
         used += count(line) + 1
         if used > limit:
             break
-        lines.append(line)
-    body = "\n".join(lines) or "(none yet)"
+        lines[entry.id] = line
+    body = "\n".join(lines[entry.id] for entry in shown if entry.id in lines) or "(none yet)"
     return f"<notes-{nonce}>\n{body}\n</notes-{nonce}>"
+
+
+def _rank(entry: Entry, words: frozenset[str]) -> tuple[int, float, int]:
+    if entry.section is Section.CONSTRAINTS:
+        return (0, 0.0, entry.id)
+    if entry.section is Section.PENDING and entry.state is EntryState.LIVE:
+        return (1, 0.0, -entry.id)
+    own = _words(entry.text)
+    return (2, -len(own & words) / max(1, len(own)), -entry.id)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(WORD.findall(text.casefold()))
 
 
 def _note(entry: Entry) -> str:
@@ -56,47 +70,53 @@ def _note(entry: Entry) -> str:
 
 
 def shortened(item: Item, longest: int) -> Item:
-    """A tool's result cut to ``longest`` characters, head and tail; other items as they are."""
-    if item.role != "tool" or len(item.text) <= longest:
+    """A tool's result, and the arguments of calls, cut to ``longest`` characters, head and tail."""
+    if item.role == "tool":
+        return item if len(item.text) <= longest else replace(item, text=_cut(item.text, longest))
+    if not any(
+        len(str(_function(call).get("arguments", ""))) > longest for call in item.tool_calls
+    ):
         return item
-    head, tail = item.text[: longest * 3 // 4], item.text[-(longest // 4) :]
-    left_out = len(item.text) - len(head) - len(tail)
-    return replace(item, text=f"{head}\n[… {left_out:,} characters …]\n{tail}")
+    calls = tuple(
+        {**call, "function": {**_function(call), "arguments": _cut_arguments(call, longest)}}
+        for call in item.tool_calls
+    )
+    return replace(item, tool_calls=calls)
 
 
-def chunks(items: Sequence[Item], room: int, count: Callable[[str], int]) -> Iterator[Chunk]:
-    """The items in parts of at most ``room`` ruler tokens, cut between messages where possible."""
-    waiting: list[Item] = []
-    used = 0
-    for item in items:
-        for piece in _pieces(item, room, count):
-            size = count(quote_item(piece, "00000000")) + SLACK
-            if waiting and used + size > room:
-                yield Chunk(items=tuple(waiting))
-                waiting, used = [], 0
-            waiting.append(piece)
-            used += size
-    if waiting:
-        yield Chunk(items=tuple(waiting))
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    function = call.get("function")
+    return function if isinstance(function, Mapping) else {}
 
 
-def _pieces(item: Item, room: int, count: Callable[[str], int]) -> Iterator[Item]:
-    """The item, or parts of its text that each fit into a call of their own."""
-    if count(quote_item(item, "00000000")) + SLACK <= room:
-        yield item
-        return
-    frame = count(quote_item(replace(item, text=""), "00000000")) + SLACK
-    if frame > room // 2:
-        # Its calls alone would fill a call: their beginning has to do.
-        item = replace(item, text=f"{item.text}\n{str(item.tool_calls)[:room]}", tool_calls=())
-        frame = count(quote_item(replace(item, text=""), "00000000")) + SLACK
-    rest = item.text
-    length = max(1, room)
-    while rest:
-        part = rest[:length]
-        while len(part) > 1 and count(part) + frame > room:
-            part = part[: len(part) // 2]
-        rest = rest[len(part) :]
-        yield replace(item, text=part)
-        item = replace(item, tool_calls=())
-        length = max(1, len(part) * 2)
+def _cut_arguments(call: Mapping[str, Any], longest: int) -> Any:
+    """The arguments of a call within ``longest`` characters, its short ones (a path) whole."""
+    arguments = _function(call).get("arguments", "")
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    if len(text) <= longest:
+        return arguments
+    try:
+        named = json.loads(text)
+    except (ValueError, RecursionError):
+        named = None
+    if not isinstance(named, dict):
+        return _cut(text, longest)
+    written = {name: json.dumps(one, ensure_ascii=False) for name, one in named.items()}
+    long = [name for name, one in written.items() if len(one) > CALL_KEPT]
+    short = sum(len(name) + len(one) for name, one in written.items() if name not in long)
+    if not long or short > longest // 2:
+        return _cut(text, longest)
+    share = max(8, (longest - short) // len(long))
+    for name in long:
+        # A string is cut as what it says, anything else as it is written.
+        said = named[name] if isinstance(named[name], str) else written[name]
+        named[name] = _cut(said, max(4, share * len(said) // len(written[name])))
+    return json.dumps(named, ensure_ascii=False)
+
+
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    head, tail = text[: longest * 3 // 4], text[-(longest // 4) :]
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {left_out:,} characters …]\n{tail}"

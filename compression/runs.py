@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from django.db import DatabaseError
@@ -27,29 +27,13 @@ from compression.exceptions import (
     SummarizerError,
 )
 from compression.holding import holding, to_its_end, uncut
-from compression.judging import Case, Fruitless, Judgement, judge
-from compression.ports import Summarizer
-from compression.probe import probed
+from compression.judging import Case, Judgement
+from compression.ladder import Ladder
 from compression.store import Base, FitDraft
-from compression.types import Draft, Item, Outcome, Sizes, Span, Spent, SummaryStatus, Trigger
+from compression.types import Draft, Outcome, Sizes, Span, Trigger
 
 logger = logging.getLogger(__name__)
 R = TypeVar("R")
-
-PROGRESS_SECONDS = 0.25
-"""Least time between two progress signals."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Attempt:
-    """One summariser's failure."""
-
-    status: SummaryStatus
-    reason: str
-    model: str
-    fruitless: bool
-    spent: Spent
-
 
 _living: dict[int, Run] = {}
 """The runs of this process by conversation: at most one each, by the lease."""
@@ -88,9 +72,8 @@ class Run:
         self._base: Base | None = None
         self._span: Span | None = None
         self._tail_tokens = 0
-        self._attempts: list[_Attempt] = []
+        self._ladder: Ladder | None = None
         self._work: asyncio.Task[Outcome] | None = None
-        self._last_progress = float("-inf")
 
     def cancel(self) -> None:
         """Stop the work; :meth:`outcome` answers with code ``compression_cancelled``."""
@@ -161,7 +144,18 @@ class Run:
             await self._check_beats_ready(span, sizes)
         self._span = span
         await self.announce(request.trigger, locks_input=request.locks_input)
-        draft, judgement = await self._ladder(base, items, span, sizes)
+        case = Case(
+            base_text=base.text,
+            base_ledger=base.ledger,
+            items=items,
+            span=span,
+            sizes=sizes,
+            settings=request.settings.planner,
+            trigger=self._trigger,
+            counter=request.engine.counter,
+        )
+        self._ladder = Ladder(request, self._token, base, case, self._waited_for)
+        draft, judgement = await self._ladder.climb()
         return await self._put_in_place(base, span, draft, judgement)
 
     async def _present_sizes(self, base: Base) -> Sizes:
@@ -181,87 +175,12 @@ class Run:
         if more < store.REPLACES_READY:
             raise NothingToCompress("A summary is prepared already.", fields={"frees": more})
 
-    async def _ladder(
-        self, base: Base, items: tuple[Item, ...], span: Span, sizes: Sizes
-    ) -> tuple[Draft, Judgement]:
-        """The first fit draft. Raises the last refusal when there is none."""
-        engine = self._request.engine
-        case = Case(
-            base_text=base.text,
-            base_ledger=base.ledger,
-            items=items,
-            span=span,
-            sizes=sizes,
-            settings=self._request.settings.planner,
-            trigger=self._trigger,
-            counter=engine.counter,
-        )
-        last: SummarizerError = SummarizerError()
-        for summarizer in () if self._request.extract_only else engine.summarizers:
-            try:
-                return await self._attempt(summarizer, case, degraded=False)
-            except SummarizerError as error:
-                last = error
-        if engine.extract is not None and await self._waited_for():
-            return await self._attempt(engine.extract, case, degraded=bool(engine.summarizers))
-        raise last
-
     async def _waited_for(self) -> bool:
         """Not in the background, or not any more: another process may have promoted the run."""
         if self._trigger is Trigger.BACKGROUND:
             trigger = await store.alease_trigger(self._request.conversation_id, self._token)
             self._trigger = trigger or self._trigger
         return self._trigger is not Trigger.BACKGROUND
-
-    async def _attempt(
-        self, summarizer: Summarizer, case: Case, *, degraded: bool
-    ) -> tuple[Draft, Judgement]:
-        spent = Spent()
-        try:
-            draft = await summarizer.draft(
-                case.span.items,
-                case.base_ledger,
-                focus=self._request.focus,
-                on_tokens=self._progress,
-            )
-            spent = draft.spent
-            judgement = await asyncio.to_thread(judge, draft, case)
-            probe = self._request.engine.probe
-            if probe is not None and self._request.settings.probe and not degraded:
-                draft, judgement = await probed(probe, draft, judgement, case)
-        except SummarizerError as error:
-            self._note(error, summarizer, spent)
-            raise
-        except Exception as error:
-            logger.exception("The summariser %s broke", summarizer.label)
-            broken = SummarizerError()
-            self._note(broken, summarizer, spent)
-            raise broken from error
-        # A version's bill is that of the whole way to it, refused drafts included.
-        whole = sum((one.spent for one in self._attempts), draft.spent)
-        return replace(draft, degraded=degraded, spent=whole), judgement
-
-    def _note(self, error: SummarizerError, summarizer: Summarizer, spent: Spent) -> None:
-        refused = isinstance(error, DraftRejected)
-        attempt = _Attempt(
-            status=SummaryStatus.REJECTED if refused else SummaryStatus.FAILED,
-            reason=error.message,
-            model=summarizer.label,
-            fruitless=isinstance(error, Fruitless),
-            spent=spent + error.spent,
-        )
-        self._attempts.append(attempt)
-
-    async def _progress(self, tokens_written: int) -> None:
-        now = time.monotonic()
-        if now - self._last_progress < PROGRESS_SECONDS:
-            return
-        self._last_progress = now
-        await signals.send(
-            signals.compression_progress,
-            conversation_id=self._request.conversation_id,
-            tokens_written=tokens_written,
-        )
 
     async def _put_in_place(
         self, base: Base, span: Span, draft: Draft, judgement: Judgement
@@ -312,7 +231,9 @@ class Run:
             cost=draft.spent.cost,
             duration=time.monotonic() - self._began,
             degraded=draft.degraded,
-            audit=judgement.audit | {"accounting": asdict(self._bill(draft, judgement))},
+            audit=judgement.audit
+            | {"accounting": asdict(self._bill(draft, judgement))}
+            | ({"extracted": [asdict(one) for one in draft.extracted]} if draft.extracted else {}),
         )
 
     def _bill(self, draft: Draft, judgement: Judgement) -> Accounting:
@@ -339,6 +260,7 @@ class Run:
             cost=draft.spent.cost,
             duration=time.monotonic() - self._began,
             notes=draft.notes,
+            extracted=draft.extracted,
         )
 
     def _ended_anyway(self) -> Outcome:
@@ -381,10 +303,11 @@ class Run:
         await store.arelease(self._request.conversation_id, self._token)
 
     async def _record(self, outcome: Outcome) -> None:
-        if self._base is None:
+        if self._base is None or self._ladder is None:
             return
         ended = outcome.code in {SummarizerError.code, DraftRejected.code}
-        for attempt in self._attempts:
+        attempts = self._ladder.attempts
+        for attempt in attempts:
             await store.arecord_attempt(
                 self._request.conversation_id,
                 run=self._token,
@@ -392,7 +315,7 @@ class Run:
                 trigger=self._trigger,
                 reason=attempt.reason,
                 base=self._base,
-                final=ended and attempt is self._attempts[-1],
+                final=ended and attempt is attempts[-1],
                 fruitless=attempt.fruitless,
                 tail_tokens=self._tail_tokens,
                 model=attempt.model,

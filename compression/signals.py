@@ -8,7 +8,9 @@ raises is logged and changes nothing for the run or for other receivers.
     (ruler tokens of the span), ``locks_input``. Sent again, with ``locks_input`` true, when a
     background run becomes the one that the conversation waits for.
 ``compression_progress``
-    ``conversation_id``, ``tokens_written`` (by the present attempt). About four a second at most.
+    ``conversation_id``, and the fields of :class:`Progress`: ``tokens_written`` (by the present
+    attempt), ``part`` and ``parts``, ``first_seq`` and ``through_seq`` (the messages of this part),
+    ``seconds_left`` or None. About four a second at most, and one as each part begins.
 ``compression_completed``
     ``conversation_id``, ``outcome`` (:class:`Outcome`). Once for each run that had started,
     however it ended. A background run that prepared a draft succeeds with version 0.

@@ -1,17 +1,16 @@
-"""A summary by a model: quoting, chunking, strict reading, one repair. The network is injected."""
+"""A summary by a model: quoting, parts, strict reading, one repair. The network is injected."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Any
 
+from compression.answering import SCHEMA, read_delta
 from compression.audit import (
     Checked,
     check_delta,
@@ -20,27 +19,32 @@ from compression.audit import (
     redact,
     redact_delta,
 )
-from compression.editing import delta_from_markdown
 from compression.exceptions import DraftRejected, SummarizerError
-from compression.ledger import Delta, apply_delta, parse_delta
+from compression.ledger import Delta, apply_delta
+from compression.parts import Chunk, Plan, filled
 from compression.ports import Complete, TokenCounter
-from compression.quoting import Chunk, chunks, quote_item, quote_ledger, shortened
+from compression.quoting import quote_item, quote_ledger, shortened
 from compression.standing import missed
-from compression.types import Completion, Draft, Item, Ledger, Section, Spent
+from compression.types import Completion, Draft, Item, Ledger, Spent
 
 RETRIES = 2
-#: More attempts a chunk gets after a draft that was refused as a whole.
+#: More attempts a part gets after a draft that was refused as a whole.
+SERVER_RETRIES = 1
+#: And after an answer that did not come; the host has asked a busy server again already.
 LONGEST_FOCUS = 500
 #: Characters of a person's focus.
 LONGEST_TOOL_RESULT = 2000
-#: Characters of a tool's result that the summariser is shown.
-FRAMING = 200
-#: Ruler tokens of what the program says around the data, and of what the server adds.
+#: Characters of a tool's result, and of a call's arguments, that the summariser is shown.
+FRAMING = 64
+#: Ruler tokens that the server adds around what it is sent.
+JOINT = 2
+#: Ruler tokens that a message takes besides what it is quoted in.
 PROBLEMS = 400
-#: Ruler tokens kept free for naming what is wrong in a repair or a retry.
+#: Ruler tokens for naming what is wrong in a repair; taken from the answer, which is shorter.
 SMALLEST_CHUNK = 120
 #: Ruler tokens: with less room for messages no summary is worth asking for.
-KEYS = frozenset({"narrative", "add", "resolve", "supersede", "lift"})
+NOTES_A_PART = 120
+#: Ruler tokens by which the notes are taken to grow with each part, until they are at their most.
 
 
 @cache
@@ -56,50 +60,6 @@ def prompt_version() -> str:
 
 
 PROMPT_VERSION = prompt_version()
-
-
-def _shape(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(properties),
-        "properties": dict(properties),
-    }
-
-
-def _list_of(items: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": dict(items)}
-
-
-_INTEGER = {"type": "integer"}
-_TEXT = {"type": "string"}
-SCHEMA: Mapping[str, Any] = {
-    "type": "json_schema",
-    "json_schema": {
-        "name": "compression",
-        "strict": True,
-        "schema": _shape(
-            {
-                "narrative": _TEXT,
-                "add": _list_of(
-                    _shape(
-                        {
-                            "section": {"type": "string", "enum": [one.value for one in Section]},
-                            "text": _TEXT,
-                            "sources": _list_of(_INTEGER),
-                        }
-                    )
-                ),
-                "resolve": _list_of(_INTEGER),
-                "supersede": _list_of(
-                    _shape({"id": _INTEGER, "text": _TEXT, "sources": _list_of(_INTEGER)})
-                ),
-                "lift": _list_of(_shape({"id": _INTEGER, "source": _INTEGER})),
-            }
-        ),
-    },
-}
-"""What is asked for, in the shape of OpenAI's ``response_format``."""
 
 
 class PromptSummarizer:
@@ -132,6 +92,11 @@ class PromptSummarizer:
         """The model's name."""
         return self._label
 
+    @property
+    def prompt_version(self) -> str:
+        """That of the instructions."""
+        return PROMPT_VERSION
+
     async def draft(
         self,
         items: Sequence[Item],
@@ -140,78 +105,129 @@ class PromptSummarizer:
         focus: str,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Draft:
-        """A draft that stands for ``ledger`` and ``items``, made chunk by chunk.
+        """A draft that stands for ``ledger`` and ``items``, made part by part.
 
-        Raises :class:`DraftRejected` when a chunk got no usable answer in three attempts, and
+        Raises :class:`DraftRejected` when a part got no usable answer in three attempts, and
         :class:`SummarizerError` when the model could not be asked or its window is too small.
         """
-        run = _Run(nonce=self._nonce(), focus=focus[:LONGEST_FOCUS], on_tokens=on_tokens)
-        try:
-            return await self._draft(items, ledger, run)
-        except SummarizerError as error:
-            error.spent = run.spent
-            raise
+        plan = await asyncio.to_thread(self.plan, items, ledger, focus=focus)
+        whole = Draft(ledger=ledger, model=self._label, prompt_version=PROMPT_VERSION)
+        for chunk in plan.chunks:
+            before = whole.spent.completion_tokens
 
-    async def _draft(self, items: Sequence[Item], ledger: Ledger, run: _Run) -> Draft:
-        originals = {item.seq: item for item in items}
-        notes: list[str] = []
-        room = self._room(ledger, run)
-        cut = [shortened(item, self._tool_result) for item in items]
-        for chunk in await asyncio.to_thread(list, chunks(cut, room, self._counter.count)):
-            source = [originals[seq] for seq in sorted({item.seq for item in chunk.items})]
-            checked = await self._ask(chunk, source, ledger, run)
-            clean, secrets_found = redact_delta(checked.kept)
-            if secrets_found:
-                notes.append(f"redacted: {secrets_found} secrets")
-            notes.extend(redact(note)[0] for note in checked.dropped)
-            ledger, ignored = apply_delta(
-                ledger,
-                clean,
-                first_seq=source[0].seq,
-                through_seq=source[-1].seq,
-                user_seqs=[item.seq for item in source if item.role == "user"],
-            )
-            notes.extend(ignored)
-        return Draft(
-            ledger=ledger,
-            model=run.model or self._label,
-            prompt_version=PROMPT_VERSION,
-            notes=tuple(notes),
-            spent=run.spent,
-        )
+            async def told(tokens: int, before: int = before) -> None:
+                await on_tokens(before + tokens)
 
-    def _room(self, ledger: Ledger, run: _Run) -> int:
-        """Ruler tokens for the messages of one call; the rest of the window is spoken for."""
-        spoken_for = self._counter.count(instructions()) + self._counter.count(run.focus)
-        room = self._window - self._reply - spoken_for - self._notes_limit() - FRAMING - PROBLEMS
-        if room < SMALLEST_CHUNK:
+            try:
+                part = await self.part(plan, chunk, whole.ledger, focus=focus, on_tokens=told)
+            except SummarizerError as error:
+                error.spent = whole.spent + error.spent
+                raise
+            whole = whole.followed_by(part)
+        return whole
+
+    def plan(self, items: Sequence[Item], ledger: Ledger, *, focus: str) -> Plan:
+        """See :meth:`compression.ports.PartwiseSummarizer.plan`.
+
+        Each part is filled to what its call has room for beside the notes as they will be then.
+        """
+        nonce = self._nonce()
+        room = self._room(nonce, focus[:LONGEST_FOCUS])
+        if room - self._notes_limit() < SMALLEST_CHUNK:
             raise SummarizerError(
                 "The summary model's window is too small to write a summary with it.",
                 fields={"window": self._window},
             )
-        return room
+        count = self._counter.count
+        present = count(quote_ledger(ledger, nonce, limit=self._notes_limit(), count=count))
+
+        def free(number: int) -> int:
+            return room - min(self._notes_limit(), present + number * NOTES_A_PART)
+
+        def size(item: Item) -> int:
+            return count(quote_item(item, nonce)) + JOINT
+
+        cut = [shortened(item, self._tool_result) for item in items]
+        return Plan(
+            chunks=tuple(filled(cut, free, size)),
+            nonce=nonce,
+            originals={item.seq: item for item in items},
+        )
+
+    async def part(
+        self,
+        plan: Plan,
+        chunk: Chunk,
+        ledger: Ledger,
+        *,
+        focus: str,
+        on_tokens: Callable[[int], Awaitable[None]],
+        most_calls: int | None = None,
+    ) -> Draft:
+        """See :meth:`compression.ports.PartwiseSummarizer.part`."""
+        run = _Run(
+            nonce=plan.nonce,
+            focus=focus[:LONGEST_FOCUS],
+            on_tokens=on_tokens,
+            most_calls=most_calls,
+        )
+        try:
+            return await self._part(chunk, plan.source(chunk), ledger, run)
+        except SummarizerError as error:
+            error.spent = run.spent
+            raise
+
+    async def _part(self, chunk: Chunk, source: Sequence[Item], ledger: Ledger, run: _Run) -> Draft:
+        checked = await self._ask(chunk, source, ledger, run)
+        clean, secrets_found = redact_delta(checked.kept)
+        merged, ignored = apply_delta(
+            ledger,
+            clean,
+            first_seq=source[0].seq,
+            through_seq=source[-1].seq,
+            user_seqs=[item.seq for item in source if item.role == "user"],
+        )
+        redacted = (f"redacted: {secrets_found} secrets",) if secrets_found else ()
+        dropped = (redact(note)[0] for note in checked.dropped)
+        return Draft(
+            ledger=merged,
+            model=run.model or self._label,
+            prompt_version=PROMPT_VERSION,
+            notes=(*redacted, *dropped, *ignored),
+            spent=run.spent,
+        )
+
+    def _room(self, nonce: str, focus: str) -> int:
+        """Ruler tokens for the notes and messages of one call; the rest is spoken for."""
+        framing = self._framed("", "", nonce=nonce, focus=focus)
+        spoken_for = self._counter.count(instructions()) + self._counter.count(framing)
+        return self._window - self._reply - spoken_for - FRAMING
 
     def _notes_limit(self) -> int:
-        return self._window // 6
+        return self._window // 8
 
     async def _ask(
         self, chunk: Chunk, source: Sequence[Item], ledger: Ledger, run: _Run
     ) -> Checked:
         """What the model makes of one chunk, checked, after at most two retries and one repair."""
-        user = self._question(chunk, ledger, run)
+        user = await asyncio.to_thread(self._question, chunk, ledger, run)
         addendum = ""
         for attempt in range(RETRIES + 1):
             try:
-                delta = await self._answer(user + addendum, run)
+                delta = await self._answer(user, run, addendum)
                 checked = await asyncio.to_thread(check_entries, delta, source, ledger)
-                if checked.problems:
+                if checked.problems and run.may_ask_again:
                     checked = await self._repair(user, checked, source, ledger, run)
                 check_delta(checked.kept)
                 return checked
-            except DraftRejected as refused:
-                if attempt == RETRIES:
+            except SummarizerError as error:
+                refused = isinstance(error, DraftRejected)
+                last = attempt == (RETRIES if refused else SERVER_RETRIES)
+                if last or not error.transient or not run.may_ask_again:
                     raise
-                addendum = f"\n\nYour last answer was refused: {refused.message[:300]} Try again."
+                if refused:
+                    told = f"Your last answer was refused: {error.message[:300]} Try again."
+                    addendum = f"\n\n{told}"
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     async def _repair(
@@ -224,15 +240,17 @@ class PromptSummarizer:
         judged.
         """
         forgotten = await asyncio.to_thread(_forgotten, first.kept, source, ledger)
-        listed = "\n".join(self._within((*first.problems, *forgotten), PROBLEMS * 3 // 4))
+        room = min(PROBLEMS, self._reply // 2)
+        listed = "\n".join(self._within((*first.problems, *forgotten), room * 3 // 4))
         ask = (
-            f"{user}\n\nThese entries of your last answer are wrong or missing:\n{listed}\n"
+            f"\n\nThese entries of your last answer are wrong or missing:\n{listed}\n"
             "Answer with one JSON object of the same shape that holds only these entries, "
             "corrected. Leave out what cannot be corrected."
         )
         try:
-            again = await self._answer(ask, run)
-        except DraftRejected:
+            again = await self._answer(user, run, ask)
+        except SummarizerError:
+            # What was good at first is good still.
             return first
         second = await asyncio.to_thread(check_entries, again, source, ledger)
         kept = replace(
@@ -245,13 +263,20 @@ class PromptSummarizer:
         sent_back = (note.replace("dropped", "sent back", 1) for note in first.dropped)
         return Checked(kept=kept, dropped=(*sent_back, *second.dropped), problems=second.problems)
 
-    async def _answer(self, user: str, run: _Run) -> Delta:
-        """One call, its answer read strictly. Raises DraftRejected when it is none."""
+    async def _answer(self, user: str, run: _Run, addendum: str = "") -> Delta:
+        """One call, its answer read strictly. Raises DraftRejected when it is none.
+
+        What is said after the question, which fills its room, is taken from the answer's.
+        """
+        longest = self._reply - self._counter.count(addendum)
+        if longest < self._reply // 3:
+            addendum, longest = "", self._reply
+        run.asks()
         completion = await self._complete(
             system=instructions(),
-            user=user,
+            user=user + addendum,
             schema=self._schema,
-            max_tokens=self._reply,
+            max_tokens=longest,
             on_tokens=run.progress,
         )
         run.note(completion)
@@ -259,16 +284,20 @@ class PromptSummarizer:
         return await asyncio.to_thread(read_delta, text)
 
     def _question(self, chunk: Chunk, ledger: Ledger, run: _Run) -> str:
-        notes = quote_ledger(
-            ledger, run.nonce, limit=self._notes_limit(), count=self._counter.count
-        )
+        """The notes have what room the messages leave, within their limit."""
         messages = "\n".join(quote_item(item, run.nonce) for item in chunk.items)
-        focus = (
-            f"\nPay special attention to: {run.focus.replace(run.nonce, '')}" if run.focus else ""
-        )
+        count = self._counter.count
+        left = self._room(run.nonce, run.focus) - chunk.tokens
+        frame = count(quote_ledger(Ledger(), run.nonce, limit=0, count=count))
+        limit = min(self._notes_limit(), left) - frame
+        notes = quote_ledger(ledger, run.nonce, about=messages, limit=limit, count=count)
+        return self._framed(notes, messages, nonce=run.nonce, focus=run.focus)
+
+    def _framed(self, notes: str, messages: str, *, nonce: str, focus: str) -> str:
+        special = f"\nPay special attention to: {focus.replace(nonce, '')}" if focus else ""
         return (
             f"The present notes, as data:\n{notes}\n\nThe next messages, as data:\n{messages}\n\n"
-            f"Write the JSON object that reports what these messages change.{focus}"
+            f"Write the JSON object that reports what these messages change.{special}"
         )
 
     def _within(self, problems: Sequence[str], limit: int) -> Iterator[str]:
@@ -283,15 +312,25 @@ class PromptSummarizer:
 
 @dataclass(slots=True)
 class _Run:
-    """What one draft has cost so far, over all of its calls."""
+    """What one part has cost so far, over all of its calls."""
 
     nonce: str
     focus: str
     on_tokens: Callable[[int], Awaitable[None]]
+    most_calls: int | None
     model: str = ""
     spent: Spent = field(default_factory=Spent)
     _before: int = field(default=0)
     _now: int = field(default=0)
+
+    @property
+    def may_ask_again(self) -> bool:
+        """Whether one more call is within what the part may take."""
+        return self.most_calls is None or self.spent.calls < self.most_calls
+
+    def asks(self) -> None:
+        """A call is made."""
+        self.spent += Spent(calls=1)
 
     async def progress(self, tokens: int) -> None:
         """Tell the tokens of all answers so far."""
@@ -303,7 +342,7 @@ class _Run:
         self._before += max(self._now, completion.completion_tokens)
         self._now = 0
         self.model = completion.model or self.model
-        self.spent += Spent.on(completion)
+        self.spent += replace(Spent.on(completion), calls=0)
 
 
 def _forgotten(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str]:
@@ -319,36 +358,3 @@ def _forgotten(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str
         f"“{text:.200}”: the user's message {seq} rules so, and no constraint says it"
         for seq, text in missed(source, after)
     ]
-
-
-def read_delta(text: str) -> Delta:
-    """The delta in a model's answer: one JSON object anywhere in it, or the known headings.
-
-    Raises :class:`DraftRejected` saying what is wrong.
-    """
-    found = _find_object(text)
-    delta = parse_delta(found) if found is not None else delta_from_markdown(text)
-    check_delta(delta)
-    return delta
-
-
-def _find_object(text: str) -> object | None:
-    """The first JSON object that has one of our keys, else the first object at all."""
-    decoder = json.JSONDecoder()
-    first: object | None = None
-    position, attempts = text.find("{"), 0
-    while position >= 0 and attempts < 50:
-        attempts += 1
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            end = position + 1
-        else:
-            if isinstance(value, dict) and KEYS & value.keys():
-                return value
-            first = value if first is None else first
-        position = text.find("{", end)
-    looks_like_json = text.lstrip("` \njson").startswith("{")
-    if first is None and looks_like_json:
-        raise DraftRejected("The model's summary is not a whole JSON object.")
-    return first if looks_like_json else None

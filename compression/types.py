@@ -6,8 +6,8 @@ tokens are ruler tokens times the model's calibration, and only these are compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -55,9 +55,10 @@ class Trigger(StrEnum):
 
 
 class SummaryStatus(StrEnum):
-    """The life of a stored version."""
+    """The life of a stored version; ``partial``: finished parts of one that is not whole yet."""
 
     READY = "ready"
+    PARTIAL = "partial"
     ACTIVE = "active"
     SUPERSEDED = "superseded"
     DISCARDED = "discarded"
@@ -226,6 +227,7 @@ class Spent:
     """What calls of models took, as the providers counted."""
 
     calls: int = 0
+    #: Those included that were not answered.
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
@@ -250,6 +252,33 @@ class Spent:
             cost=sum(costs) if costs else None,
         )
 
+    def without(self, part: Spent) -> Spent:
+        """The rest of it."""
+        return Spent(
+            calls=self.calls - part.calls,
+            prompt_tokens=self.prompt_tokens - part.prompt_tokens,
+            completion_tokens=self.completion_tokens - part.completion_tokens,
+            cost=None if self.cost is None else self.cost - (part.cost or 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """A part of a span that the deterministic extract made beside a model, and why."""
+
+    first_seq: int
+    through_seq: int
+    part: int
+    parts: int
+    reason: str
+
+    def __str__(self) -> str:
+        why = self.reason[:1].lower() + self.reason[1:].rstrip(".")
+        return (
+            f"part {self.part} of {self.parts} (messages {self.first_seq}–{self.through_seq}) "
+            f"by extract: {why}"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -264,6 +293,59 @@ class Draft:
     #: All calls for it, those included whose answers were refused.
     degraded: bool = False
     #: Made by the deterministic extract because no model gave a fit one.
+    extracted: tuple[Extracted, ...] = ()
+    #: The parts that the deterministic extract made beside a model.
+
+    def followed_by(self, part: Draft) -> Draft:
+        """This draft with ``part``, which was made on its ledger, as its last part."""
+        return replace(
+            part,
+            model=self.model if part.extracted else part.model,
+            prompt_version=self.prompt_version if part.extracted else part.prompt_version,
+            notes=(*self.notes, *part.notes),
+            spent=self.spent + part.spent,
+            degraded=self.degraded and part.degraded,
+            extracted=(*self.extracted, *part.extracted),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What the finished parts of a span have come to."""
+
+    draft: Draft
+    through_seq: int
+    #: The last message that they stand for.
+    parts: int
+    #: How many they are.
+    said: int = 0
+    #: So many characters of the last message, when they do not stand for all of it; 0: for all.
+
+    def rest_of(self, items: Sequence[Item]) -> list[Item]:
+        """The messages that they do not stand for, the rest of a divided one first."""
+        rest = [item for item in items if item.seq > self.through_seq]
+        if not self.said:
+            return rest
+        divided = next(item for item in items if item.seq == self.through_seq)
+        text = divided.text[self.said :]
+        tokens = divided.tokens * len(text) // max(1, len(divided.text))
+        return [replace(divided, text=text, tokens=tokens, tool_calls=()), *rest]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far one attempt at a summary is."""
+
+    tokens_written: int = 0
+    #: Of all parts so far.
+    part: int = 1
+    #: The one that is being made, 1 and up.
+    parts: int = 1
+    first_seq: int = 0
+    through_seq: int = 0
+    #: The messages of this part.
+    seconds_left: float | None = None
+    #: By how long the parts took that a model has finished; None while there is none.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,3 +399,5 @@ class Outcome:
     duration: float = 0.0
     #: Seconds.
     notes: tuple[str, ...] = field(default=())
+    extracted: tuple[Extracted, ...] = ()
+    #: Parts that the extract made because no model could.

@@ -145,8 +145,10 @@ class ConversationAdmin(Shown):
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """Facts, the links to messages, and the newest versions."""
-        rows = obj.summaries.order_by("-pk").only(
-            "version", "status", "trigger", "restored_from", "created_at", "conversation_id"
+        rows = (
+            obj.summaries.exclude(status="partial")
+            .order_by("-pk")
+            .only("version", "status", "trigger", "restored_from", "created_at", "conversation_id")
         )
         versions = [
             Fact(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from math import ceil
+from typing import Any
+
 from chatapp import underway
 from chatapp.models import Conversation, Message, Summary
 from chatapp.screen import CompressionView
 from compression import store
 from compression.database import across
-from compression.types import Trigger
+from compression.types import Progress, Trigger
 
 
 def compression_view(row: Conversation) -> CompressionView:
@@ -25,7 +29,7 @@ def compression_view(row: Conversation) -> CompressionView:
         locks_input=state.locks_input,
         started_at=state.started_at,
         messages_under_way=row.compressing_messages if state.running else 0,
-        tokens_written=underway.of(row.pk) if state.running else 0,
+        **(_progress(row) if state.running else {}),
         # Any other is made up for by the next turn, or by answering again.
         interrupted=state.died is Trigger.MANUAL,
         version=row.compression_version,
@@ -38,6 +42,7 @@ def compression_view(row: Conversation) -> CompressionView:
         model=active.model if active else "",
         edited=made_by == Trigger.EDIT,
         degraded=active.degraded if active else False,
+        extracted=active.audit.get("extracted", []) if active and made_by != Trigger.EDIT else [],
         can_undo=active is not None and active.restored_from != 0,
         undoes=made_by,
         can_redo=store.undone(row.pk),
@@ -61,6 +66,27 @@ def _made_by(active: Summary) -> str:
 def takes_in(conversation_id: int, messages: int) -> None:
     """Store how many messages the run under way takes in, for pages of every process."""
     Conversation.objects.filter(pk=conversation_id).update(compressing_messages=messages)
+
+
+def is_at(conversation_id: int, progress: Progress) -> None:
+    """Store which part the run under way is at, for pages of every process."""
+    part = {name: value for name, value in asdict(progress).items() if name != "tokens_written"}
+    running = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
+    running.update(compressing_part=part)
+
+
+def _progress(row: Conversation) -> dict[str, Any]:
+    """How far the run under way is: as this process knows it, else as it was stored last."""
+    progress = underway.of(row.pk) or Progress(**row.compressing_part)
+    left = progress.seconds_left
+    return {
+        "tokens_written": progress.tokens_written,
+        "part": progress.part,
+        "parts": progress.parts,
+        "part_first_seq": progress.first_seq,
+        "part_through_seq": progress.through_seq,
+        "seconds_left": None if left is None else ceil(left),
+    }
 
 
 def _truncated(row: Conversation) -> int:
@@ -88,3 +114,4 @@ def _truncated_because(row: Conversation) -> str:
 
 
 atakes_in = across(takes_in)
+ais_at = across(is_at)

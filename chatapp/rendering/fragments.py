@@ -178,6 +178,8 @@ def _compression_started(event: events.Event) -> dict[str, Any]:
             "trigger": event.trigger,
             "messages_under_way": event.message_count,
             "tokens_written": 0,
+            "part": 1,
+            "parts": 1,
         },
         "locked": event.locks_input,
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chatapp.text import visible
 from compression.extractive import LABEL
+from compression.types import Extracted
 
 _CAUSES = {
     "threshold": "at the threshold",
@@ -60,6 +61,30 @@ def taken_back(trigger: str) -> str:
 def standing(status: str) -> str:
     """What has become of a version."""
     return _STANDINGS.get(status, status)
+
+
+def extracted(parts: Sequence[Mapping[str, Any]]) -> str:
+    """Which parts of a summary an extract made beside a model: part 8 of 9, parts 1, 8 of 9."""
+    if not parts:
+        return ""
+    numbers = ", ".join(str(one["part"]) for one in parts)
+    return f"part{'s' if len(parts) > 1 else ''} {numbers} of {parts[-1]['parts']} by extract"
+
+
+def extracted_part(part: Mapping[str, Any]) -> str:
+    """The same of one part, with its messages and why."""
+    sentence = visible(str(Extracted(**part)))
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def time_left(seconds: int) -> str:
+    """About how long something takes still: about 20 s left, about 3 min left."""
+    if seconds < 1:
+        return "nearly done"
+    if seconds < 100:
+        step = 5 if seconds > 10 else 1
+        return f"about {-(-seconds // step) * step} s left"
+    return f"about {-(-seconds // 60)} min left"
 
 
 def done_first(decision: Mapping[str, str]) -> str:

@@ -82,6 +82,24 @@ def standing(status: str) -> str:
 
 
 @register.filter
+def extracted(parts: list[dict[str, Any]]) -> str:
+    """Which parts of a summary an extract made beside a model; empty for none."""
+    return wording.extracted(parts or [])
+
+
+@register.filter
+def extracted_part(part: dict[str, Any]) -> str:
+    """One of them, with its messages and why."""
+    return wording.extracted_part(part)
+
+
+@register.filter
+def time_left(seconds: int) -> str:
+    """About how long something takes still."""
+    return wording.time_left(seconds)
+
+
+@register.filter
 def done_first(decision: dict[str, str]) -> str:
     """What was done before a request was sent."""
     return wording.done_first(decision)

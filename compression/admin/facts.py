@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from compression import store
 from compression.admin.review import Fact
 from compression.models import AbstractSummary
-from compression.types import SummaryStatus, Trigger
+from compression.types import Extracted, SummaryStatus, Trigger
 
 ATTEMPTS = (SummaryStatus.REJECTED, SummaryStatus.FAILED)
 # What a person does: no model is called for it.
@@ -24,6 +25,23 @@ def covered(summary: AbstractSummary, whole: store.StandsFor | None = None) -> s
         f"{span.message_count:,} messages, {span.first_seq:,} to {summary.through_seq:,}; "
         f"boundary {summary.through_seq:,}"
     )
+
+
+def spans(summary: Any, own: str) -> list[Fact]:
+    """What the text stands for in all, and what this version added to that; ``own``: its page."""
+    if not summary.through_seq:
+        return [Fact(label="Stands for", value=covered(summary))]
+    whole = store.stands_for(summary)
+    facts = [Fact(label="Stands for", value=covered(summary, whole), url=own)]
+    if whole.message_count > summary.message_count:
+        facts[0] = replace(facts[0], url="")
+        took = f"{summary.message_count:,} messages, {summary.source_tokens:,} tokens"
+        span = f"{summary.first_seq:,} to {summary.through_seq:,}"
+        facts.append(
+            Fact(label="Of these, taken in by this version", value=f"{took}, {span}", url=own)
+        )
+    tokens = f"{whole.source_tokens:,} → {summary.summary_tokens:,}"
+    return [*facts, Fact(label="Tokens", value=tokens)]
 
 
 def usage(summary: Any) -> str:
@@ -54,6 +72,12 @@ def price(summary: Any, *, by_person: bool) -> str:
 def seconds(duration: float | None) -> str:
     """How long it took, to a tenth."""
     return "none" if duration is None else f"{duration:.1f}"
+
+
+def by_extract(summary: Any) -> str:
+    """Whether no model wrote it, or which parts of it none wrote, and why."""
+    parts = [str(Extracted(**one)) for one in (summary.audit or {}).get("extracted", [])]
+    return "; ".join(parts) or yes(summary.degraded)
 
 
 def yes(value: bool) -> str:

@@ -7,7 +7,6 @@ does goes through the store like everywhere else.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -21,13 +20,13 @@ from compression.admin.facts import (
     ATTEMPTS,
     PEOPLES,
     bill,
-    covered,
+    by_extract,
     or_none,
     price,
     seconds,
     share,
+    spans,
     usage,
-    yes,
 )
 from compression.admin.review import (
     Fact,
@@ -89,15 +88,23 @@ class SummaryReviewAdmin(ReviewAdmin):
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
-        """Without the columns that only the page of one version shows."""
+        """Without the columns that only the page of one version shows.
+
+        And without finished parts of what is not whole yet: they are neither version nor attempt.
+        """
         heavy = ("text", "ledger", "narrative", "audit", "reason")
-        return super().get_queryset(request).defer(*heavy)
+        partly = models.Q(audit__has_key="extracted")
+        rows: models.QuerySet[Any] = self._whole(request).annotate(partly=partly)
+        return rows.defer(*heavy)
+
+    def _whole(self, request: HttpRequest) -> models.QuerySet[Any]:
+        return super().get_queryset(request).exclude(status=SummaryStatus.PARTIAL.value)
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
         """One whole row, in one query; None for an id that is none."""
-        rows = super().get_queryset(request).select_related(*self.list_select_related)
+        rows = self._whole(request).select_related(*self.list_select_related)
         try:
             return rows.filter(pk=self.opts.pk.to_python(object_id)).first()
         except (ValidationError, ValueError, OverflowError):
@@ -151,7 +158,7 @@ class SummaryReviewAdmin(ReviewAdmin):
     @admin.display(description="degraded", ordering="degraded")
     def without_model(self, summary: Any) -> str:
         """Whether it is an extract that no model wrote."""
-        return told(summary.degraded)
+        return "in part" if summary.partly and not summary.degraded else told(summary.degraded)
 
     @admin.display(description="model", ordering="model")
     def model_name(self, summary: Any) -> str:
@@ -226,7 +233,7 @@ class SummaryReviewAdmin(ReviewAdmin):
             Fact(label="Status", value=self.words("status", summary.status)),
             Fact(label="Reason", value=self.shown(summary.reason) or "none"),
             Fact(label="Trigger", value=self.cause(summary)),
-            *self._spans(request, summary),
+            *spans(summary, self.messages_url(request, summary)),
             Fact(label="Usage of the window", value=usage(summary)),
             # A person's version repeats the audit of the one that it changed.
             *([] if by_person else bill(summary.audit or {})),
@@ -238,26 +245,12 @@ class SummaryReviewAdmin(ReviewAdmin):
                 label="Written by",
                 value=self.shown(author.get_username()) if author else "the machine",
             ),
-            Fact(label="Extract in place of a model that failed", value=yes(summary.degraded)),
+            Fact(
+                label="Extract in place of a model that failed",
+                value=self.shown(by_extract(summary)),
+            ),
             Fact(label="Created", value=moment(summary.created_at)),
         ]
-
-    def _spans(self, request: HttpRequest, summary: Any) -> list[Fact]:
-        """What the text stands for in all, and what this version added to that."""
-        if not summary.through_seq:
-            return [Fact(label="Stands for", value=covered(summary))]
-        whole = store.stands_for(summary)
-        own = self.messages_url(request, summary)
-        facts = [Fact(label="Stands for", value=covered(summary, whole), url=own)]
-        if whole.message_count > summary.message_count:
-            facts[0] = replace(facts[0], url="")
-            took = f"{summary.message_count:,} messages, {summary.source_tokens:,} tokens"
-            span = f"{summary.first_seq:,} to {summary.through_seq:,}"
-            facts.append(
-                Fact(label="Of these, taken in by this version", value=f"{took}, {span}", url=own)
-            )
-        tokens = f"{whole.source_tokens:,} → {summary.summary_tokens:,}"
-        return [*facts, Fact(label="Tokens", value=tokens)]
 
     def ledger_lines(self, request: HttpRequest, summary: Any) -> list[LedgerLine]:
         """All entries ever made, also those that are not in the text any more."""

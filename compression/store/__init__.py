@@ -34,6 +34,7 @@ from compression.store.leases import (
     release_all,
     renew,
 )
+from compression.store.parts import drop_parts, finished_parts, keep_parts
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
 from compression.store.spans import StandsFor, stands_for
 from compression.store.versions import (
@@ -56,7 +57,10 @@ acancel = across(cancel)
 aclaim = across(claim)
 aclear = across(clear)
 adiscard_ready = across(discard_ready)
+adrop_parts = across(drop_parts)
 aedit = across(edit)
+afinished_parts = across(finished_parts)
+akeep_parts = across(keep_parts)
 alease_trigger = across(lease_trigger)
 apromote = across(promote)
 aread = across(read)
@@ -89,7 +93,10 @@ __all__ = [
     "aclaim",
     "aclear",
     "adiscard_ready",
+    "adrop_parts",
     "aedit",
+    "afinished_parts",
+    "akeep_parts",
     "alease_trigger",
     "apply",
     "apply_ready",
@@ -116,9 +123,12 @@ __all__ = [
     "compression_state",
     "copy_versions",
     "discard_ready",
+    "drop_parts",
     "edit",
     "fingerprint",
     "fingerprint_matches",
+    "finished_parts",
+    "keep_parts",
     "lease_trigger",
     "promote",
     "read",

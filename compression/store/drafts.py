@@ -19,6 +19,7 @@ from compression.exceptions import StaleSource
 from compression.models import CompressibleConversation
 from compression.ports import Transcript
 from compression.store.fingerprints import fingerprint, span_matches
+from compression.store.parts import drop_parts
 from compression.store.rows import (
     RELEASED,
     Base,
@@ -40,6 +41,7 @@ REPLACES_READY = 0.10
 """Share of the budget by which a new draft must free more than the ready one to replace it."""
 SOURCE_CHANGED = "A message that it stands for was changed or removed."
 NO_SUCCESS = (SummaryStatus.REJECTED.value, SummaryStatus.FAILED.value)
+NOT_WHOLE = (*NO_SUCCESS, SummaryStatus.PARTIAL.value)
 REQUESTS = (Trigger.THRESHOLD.value, Trigger.OVERFLOW.value)
 """What a run is for that a request waits for."""
 
@@ -117,6 +119,7 @@ def save_ready(conversation_id: int, token: str, base: Base, draft: FitDraft) ->
         )
         if not released:
             return None
+        drop_parts(conversation_id)
         old = ready(conversation_id)
         better = old is None or _frees(draft) >= _frees(old) + REPLACES_READY
         if better:
@@ -256,7 +259,7 @@ def record_attempt(
 def breaker(conversation_id: int) -> Breaker:
     """How often compression came to nothing since it last succeeded or a person acted."""
     rows = summaries(conversation_id)
-    success = rows.exclude(status__in=NO_SUCCESS).order_by("-pk").values_list("pk", flat=True)
+    success = rows.exclude(status__in=NOT_WHOLE).order_by("-pk").values_list("pk", flat=True)
     # Putting a prepared draft in place is a success too, and its row is older than that.
     since = rows.filter(
         pk__gt=success.first() or 0, status__in=NO_SUCCESS, parent__in=_version(conversation_id)
@@ -325,6 +328,7 @@ def retire(conversation_id: int) -> None:
         status=SummaryStatus.SUPERSEDED.value
     )
     _discard_ready(conversation_id, "Another version took its place.")
+    drop_parts(conversation_id)
 
 
 def _discard_ready(conversation_id: int, reason: str, row_id: int | None = None) -> int:

@@ -39,7 +39,7 @@ from compression.types import Ledger, SummaryStatus, Trigger
 
 def versions(conversation_id: int, *, attempts: bool = False) -> tuple[Version, ...]:
     """All versions, newest first; with ``attempts`` also what never became one."""
-    rows = summaries(conversation_id).order_by("-pk")
+    rows = summaries(conversation_id).exclude(status=SummaryStatus.PARTIAL.value).order_by("-pk")
     if not attempts:
         rows = rows.filter(version__gt=0)
     return tuple(to_version(row) for row in rows)

@@ -46,6 +46,31 @@ async def test_a_summary_is_prepared_without_a_lock(
     await expect(screen.status).to_have_text("Answer complete")
 
 
+async def test_a_long_summary_is_told_part_by_part(
+    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+) -> None:
+    """On the page that looks on and on one that is loaded meanwhile.
+
+    Breaks when: the part, its messages or the time left are told to one of them only.
+    """
+    await screen.page.goto(imported(product, tmp_path, *[f"{RULE} {DETAILS}"] * 80))
+    model.script(*[summary(RULE, seconds=1)] * 2, summary(RULE, seconds=120))
+    await screen.button("Compact").click()
+    part = screen.page.locator("#compression-part")
+    await expect(part).to_contain_text(re.compile(r"part 1 of \d+\s*messages 1–\d+\s*$"))
+    told = re.compile(r"part 3 of \d+\s*messages \d+–\d+\s*about \d+ s left")
+    await expect(part).to_contain_text(told, timeout=15_000)
+    await screen.page.reload()
+    await expect(part).to_contain_text(told)
+    await screen.button("Cancel").click()
+    await expect(part).to_have_count(0)
+    # What is finished is not asked for again.
+    model.script(summary(RULE, seconds=120))
+    await screen.button("Compact").click()
+    await expect(part).to_contain_text(re.compile(r"part 3 of \d+"))
+    await screen.button("Cancel").click()
+
+
 async def test_a_line_of_a_summary_leads_to_the_message_it_comes_from(
     screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
 ) -> None:

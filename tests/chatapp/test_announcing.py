@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
+from chatapp import underway
 from chatapp.announcing import Announcer
 from chatapp.models import Conversation
+from chatapp.screen import CompressionView
 from compression import store
 from compression.types import Trigger
 from tests.chatapp.stage import Stage, staged, stored
@@ -54,6 +57,41 @@ async def test_who_waits_for_a_run_of_another_process_is_told_what_it_takes_in(
     # What is written is told by the process that writes.
     await stage.announcer.compression_progress(conversation_id=row.pk, tokens_written=12)
     assert (await stage.told("compression-progress", tokens_written=12))["message_count"] == 7
+
+
+async def test_a_page_of_any_process_says_which_part_is_written(stage: Stage) -> None:
+    """Breaks when: the part is not told in JSON, or is known to its own process only."""
+    row = await stored(lambda: Conversation.objects.get(code=stage.code))
+    token = await store.aclaim(row.pk, trigger=Trigger.MANUAL, locks_input=True)
+    assert token
+    await begins(stage.announcer, row, 90, trigger=Trigger.MANUAL, locks=True)
+    part: dict[str, Any] = {
+        "part": 3,
+        "parts": 38,
+        "first_seq": 41,
+        "through_seq": 55,
+        "seconds_left": 19.2,
+    }
+    told = stage.announcer.compression_progress
+    await told(conversation_id=row.pk, tokens_written=12, **part)
+    event = await stage.told("compression-progress", tokens_written=12)
+    assert {name: event[name] for name in part} == part | {"seconds_left": 20}
+    await told(conversation_id=row.pk, tokens_written=40, **(part | {"seconds_left": 11.0}))
+
+    async def shown() -> CompressionView:
+        return (await stage.machinery.aoverview(row.pk))[1]
+
+    here = await shown()
+    assert (here.tokens_written, here.part, here.parts, here.seconds_left) == (40, 3, 38, 11)
+    assert (here.part_first_seq, here.part_through_seq) == (41, 55)
+    # Another process has what was stored when the part began.
+    underway.ends(row.pk)
+    there = await shown()
+    assert (there.tokens_written, there.part, there.parts, there.seconds_left) == (0, 3, 38, 20)
+    assert (there.part_first_seq, there.part_through_seq) == (41, 55)
+    await store.arelease(row.pk, token)
+    assert await store.aclaim(row.pk, trigger=Trigger.MANUAL, locks_input=True)
+    assert (await shown()).parts == 1
 
 
 async def test_nothing_is_said_of_the_run_before(stage: Stage) -> None:

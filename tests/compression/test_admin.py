@@ -29,6 +29,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 NEW_TEXT = "## Decisions\n\n- Use tabs everywhere\n"
 
 
+CHANGELIST = "/admin/chatapp/summary/"
+
+
 @pytest.fixture
 def conversation(alice: User) -> Conversation:
     return conversation_of(alice, "one", "two", "three", "four", "five", "six")
@@ -339,6 +342,27 @@ def test_of_an_attempt_it_is_said_that_no_draft_is_kept(
     assert "It was longer than its source." in page
     assert "no summary came of it" in page
     assert "and no draft" in page
+
+
+def test_a_version_says_which_parts_an_extract_made(client: Client, summary: Summary) -> None:
+    """Breaks when: a version that is in part an extract looks like any other."""
+    part = {"first_seq": 120, "through_seq": 160, "part": 8, "parts": 9, "reason": "No answer."}
+    Summary.objects.filter(pk=summary.pk).update(audit={"extracted": [part]})
+    page = text_of(client.get(summary_path(summary)))
+    assert "part 8 of 9 (messages 120–160) by extract: no answer" in page
+    assert "in part" in text_of(client.get(CHANGELIST))
+
+
+def test_finished_parts_are_neither_listed_nor_shown(
+    client: Client, conversation: Conversation, summary: Summary
+) -> None:
+    """Breaks when: what is no version yet is shown among them."""
+    row = Summary.objects.create(
+        conversation=conversation, status="partial", trigger="manual", through_seq=4
+    )
+    assert f"/{row.pk}/change/" not in text_of(client.get(CHANGELIST))
+    assert client.get(summary_path(row)).status_code == 302
+    assert client.get(summary_path(summary)).status_code == 200
 
 
 def test_adding_and_deleting_are_impossible(client: Client, summary: Summary) -> None:

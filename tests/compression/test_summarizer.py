@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from compression.answering import read_delta
 from compression.exceptions import DraftRejected, SummarizerError
-from compression.summarizer import PROMPT_VERSION, PromptSummarizer, instructions, read_delta
+from compression.summarizer import PROMPT_VERSION, PromptSummarizer, instructions
 from compression.tokens import CharacterCounter
 from compression.types import (
     Completion,

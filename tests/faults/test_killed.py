@@ -14,7 +14,7 @@ from contextlib import suppress
 import aiohttp
 import pytest
 
-from tests.fake_scripts import Script, Text, Wait, is_summary_request
+from tests.fake_scripts import Script, Text, Wait, is_summary_request, quoted_messages
 from tests.fake_upstream import FakeUpstream
 from tests.faults.following import Follower
 from tests.faults.world import (
@@ -276,6 +276,49 @@ async def test_c03_killed_while_the_summary_is_written(
     assert (await ended(person))["messages"][-1]["status"] == "complete"
     if step == "begun":
         await until_compressed(person)
+    await holds_all(world, person, upstream)
+
+
+async def test_i12_c03_parts_that_were_finished_outlive_the_process(
+    world: World, upstream: FakeUpstream, person: JsonClient
+) -> None:
+    """Killed at the third part: the next run asks for what is behind the second.
+
+    Breaks when: finished parts are kept in memory only, or not looked for.
+    """
+    # Several windows full, of which none is summarised before it is asked for.
+    assert (await person.post("settings/", compression_off="true"))[0] < 300
+    for number in range(4):
+        assert await send(person, f"{number}: {LONG}" + "word " * 1500, str(uuid.uuid4()))
+        await ended(person)
+    gate, third = asyncio.Event(), asyncio.Event()
+    shown: list[list[int]] = []
+
+    def handler(request: dict[str, object]) -> Script:
+        if is_summary_request(request):
+            shown.append([seq for seq, _, _ in quoted_messages(request)])
+            if len(shown) == 3:
+                third.set()
+                return Script(steps=(Text("{"), Wait(gate)))
+        return answer(request)
+
+    upstream.handler = handler
+    server, there = await dying(world, person)
+    status, _ = await there.post("compact/")
+    assert status < 300
+    await asyncio.wait_for(third.wait(), 30)
+    told = (await person.get())["compression"]
+    assert (told["part"], told["part_first_seq"]) == (3, shown[2][0])
+    assert told["parts"] > 3
+    await asyncio.to_thread(server.kill)
+    await there.close()
+    gate.set()
+    await until_compressed(person)
+    assert shown[3][0] == shown[2][0]
+    assert [seqs[0] for seqs in shown] == sorted(seqs[0] for seqs in shown)
+    of = "(SELECT id FROM chatapp_conversation WHERE code = %s)"
+    query = f"SELECT status, audit FROM chatapp_summary WHERE conversation_id = {of}"
+    assert [status for status, _ in world.rows(query, person.code)] == ["active"]
     await holds_all(world, person, upstream)
 
 

@@ -10,7 +10,7 @@ from django.utils.html import strip_tags
 
 from chatapp import events
 from chatapp.conversations.progress import interruption
-from chatapp.rendering import markdown
+from chatapp.rendering import markdown, wording
 from chatapp.rendering.fragments import render_event
 from chatapp.screen import CompressionView
 from chatapp.templatetags.chat import feed
@@ -328,6 +328,36 @@ class TestCompression:
         )
         assert Elements(html).of_id("compression-messages")["hx-swap-oob"] == "innerHTML"
         assert "214 " in strip_tags(html)
+
+    def test_progress_names_the_part_its_messages_and_the_time_left(self) -> None:
+        """Breaks when: the line leaves one of them out, or names the only part of a short one."""
+
+        def line(**facts: Any) -> str:
+            html = render_event(events.CompressionProgress(**ENVELOPE, tokens_written=1, **facts))
+            assert Elements(html).of_id("compression-part")["hx-swap-oob"] == "innerHTML"
+            return " ".join(strip_tags(html).split())
+
+        whole = {"part": 3, "parts": 38, "first_seq": 1, "through_seq": 412}
+        told = line(**whole, seconds_left=18)
+        assert "part 3 of 38 messages 1–412 about 20 s left" in told
+        assert line(**whole).endswith("messages 1–412")
+        assert "about 3 min left" in line(**whole, seconds_left=170)
+        assert "part" not in line(part=1, parts=1, first_seq=1, through_seq=9)
+
+    def test_the_parts_of_an_extract_are_named(self) -> None:
+        """Breaks when: a summary of which no model wrote a part looks like any other."""
+        one = {"part": 8, "parts": 9, "first_seq": 120, "through_seq": 160}
+        extracted = [one | {"reason": "The model answered with nothing <b>."}]
+        view = replace(compressed(), model="fake-model", extracted=extracted)
+        html = render_event(
+            events.SummaryChanged(**ENVELOPE, version=2, compression=view, context=context())
+        )
+        assert "part 8 of 9 by extract" in strip_tags(html)
+        assert "no model could summarise" not in html
+        assert wording.extracted_part(view.extracted[0]) == (
+            "Part 8 of 9 (messages 120–160) by extract: the model answered with nothing <b>."
+        )
+        assert wording.extracted([one, one | {"part": 9}]) == "parts 8, 9 of 9 by extract"
 
     def test_the_divider_has_its_figures_and_its_buttons(self) -> None:
         html = render_event(

@@ -100,6 +100,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("ready", "ready"),
+                            ("partial", "partial"),
                             ("active", "active"),
                             ("superseded", "superseded"),
                             ("discarded", "discarded"),

@@ -1,0 +1,171 @@
+"""A span in parts, one call of a model each: planned before the first call. Pure.
+
+A part ends where a message does, unless much of its room would stay empty: then the message goes
+on in the next part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from compression.types import Item
+
+MOST_EMPTY = 0.25
+#: Share of a part's room that may stay empty so that a message is not cut.
+SPARE = 10
+#: One of so many calls is left for what must be asked again.
+CHARACTERS = 8
+#: More than one ruler token has, in most texts.
+GUESSES = 6
+#: At how long a piece may be, before it is halved until it fits.
+
+Size = Callable[[Item], int]
+"""Ruler tokens that an item takes in a call, with what it is quoted in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Messages that go into one call; the pieces of a long one share its seq."""
+
+    items: tuple[Item, ...]
+    tokens: int = 0
+    #: Ruler tokens that they take in the call.
+    said: int = 0
+    #: Characters of its last message up to its end, when that goes on in the next part; else 0.
+
+    @property
+    def first_seq(self) -> int:
+        """The first message."""
+        return self.items[0].seq
+
+    @property
+    def through_seq(self) -> int:
+        """The last message."""
+        return self.items[-1].seq
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is asked of a model, and what is left to the extract, which comes first."""
+
+    chunks: tuple[Chunk, ...]
+    oldest: tuple[Item, ...] = ()
+    #: Messages that no model is asked about; of the last perhaps only the beginning.
+    nonce: str = ""
+    #: What the chunks are quoted with; their sizes hold for no other.
+    originals: Mapping[int, Item] = field(default_factory=dict)
+    #: The messages by seq as they are, neither cut nor divided.
+
+    @property
+    def parts(self) -> int:
+        """How many parts there are, the extract's included."""
+        return len(self.chunks) + bool(self.oldest)
+
+    def source(self, chunk: Chunk) -> tuple[Item, ...]:
+        """The messages of a chunk as they are."""
+        return tuple(self.originals[seq] for seq in sorted({item.seq for item in chunk.items}))
+
+
+def bounded(plan: Plan, most_calls: int) -> Plan:
+    """The plan with so many calls at most: the newest parts by the model, the rest by the extract.
+
+    When there are more, a tenth of the calls is left for what must be asked again.
+    """
+    if len(plan.chunks) <= most_calls:
+        return plan
+    most = max(1, most_calls - most_calls // SPARE)
+    left_out, chunks = plan.chunks[:-most], plan.chunks[-most:]
+    divided = chunks[0].first_seq
+    oldest = [item for seq, item in sorted(plan.originals.items()) if seq < divided]
+    begun = [item for chunk in left_out for item in chunk.items if item.seq == divided]
+    if begun:
+        text = "".join(piece.text for piece in begun)
+        oldest.append(replace(begun[0], text=text, tokens=sum(one.tokens for one in begun)))
+    return replace(plan, chunks=chunks, oldest=tuple(oldest))
+
+
+def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Iterator[Chunk]:
+    """The items in parts, each filled to its room; ``room`` is asked with a part's number, from 0.
+
+    Every item comes back whole, in one part or in pieces of its text over several.
+    """
+    number, used, said = 0, 0, 0
+    waiting: list[Item] = []
+    for item in items:
+        rest: Item | None = item
+        said = 0
+        while rest is not None:
+            free = room(number) - used
+            if _fits(rest, free, size):
+                used += size(rest)
+                waiting.append(rest)
+                rest = None
+                continue
+            piece: Item | None = None
+            if not waiting:
+                piece, rest = _divided(_without_long_calls(rest, free, size), free, size)
+            elif free > room(number) * MOST_EMPTY and _frame(rest, size) <= free // 2:
+                piece, rest = _divided(rest, free, size)
+            if piece is not None:
+                used += size(piece)
+                waiting.append(piece)
+                said = said + len(piece.text) if rest else 0
+            yield Chunk(items=tuple(waiting), tokens=used, said=said if piece else 0)
+            number, used, waiting = number + 1, 0, []
+    if waiting:
+        yield Chunk(items=tuple(waiting), tokens=used)
+
+
+def _fits(item: Item, free: int, size: Size) -> bool:
+    """Without counting all of a text of which the beginning is too long already."""
+    beginning = item.text[: max(1, free) * CHARACTERS]
+    if len(beginning) < len(item.text) and size(replace(item, text=beginning)) > free:
+        return False
+    return size(item) <= free
+
+
+def _frame(item: Item, size: Size) -> int:
+    return size(replace(item, text=""))
+
+
+def _without_long_calls(item: Item, free: int, size: Size) -> Item:
+    """Calls that alone would fill a part: their beginning has to do."""
+    if _frame(item, size) <= free // 2:
+        return item
+    return replace(item, text=f"{item.text}\n{str(item.tool_calls)[:free]}", tool_calls=())
+
+
+def _divided(item: Item, free: int, size: Size) -> tuple[Item, Item | None]:
+    """As much of the item's text as fits, at least a character, and the rest of it if any."""
+    length = _longest(item, free, size)
+    text = item.text
+    if length >= len(text):
+        return item, None
+    earliest = length * 3 // 4
+    at = max(text.rfind("\n", earliest, length), text.rfind(" ", earliest, length)) + 1
+    length = at or length
+    head, tail = replace(item, text=text[:length]), replace(item, text=text[length:])
+    tokens = item.tokens * length // len(text)
+    return replace(head, tokens=tokens), replace(tail, tokens=item.tokens - tokens, tool_calls=())
+
+
+def _longest(item: Item, free: int, size: Size) -> int:
+    """Characters of the longest beginning of the text that fits, about; at least 1."""
+    frame = _frame(item, size)
+    fits, guess = 0, min(len(item.text), max(1, free * CHARACTERS // 2))
+    for _ in range(GUESSES):
+        taken = size(replace(item, text=item.text[:guess]))
+        if taken <= free:
+            fits = max(fits, guess)
+            if taken > free * 0.95 or guess == len(item.text):
+                break
+        scale = 0.98 * max(1, free - frame) / max(1, taken - frame)
+        guess = max(1, min(len(item.text), int(guess * scale)))
+        if guess <= fits:
+            break
+    while not fits:
+        guess = max(1, guess // 2)
+        if guess == 1 or size(replace(item, text=item.text[:guess])) <= free:
+            fits = guess
+    return fits

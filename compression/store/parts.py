@@ -1,0 +1,121 @@
+"""The finished parts of a summary that is not whole yet: at most one row a conversation.
+
+Whoever summarises the same messages again goes on behind them. They are no version and are never
+shown as one, and they go as soon as a version is written, or a message under them was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+
+from compression.ledger import from_json
+from compression.models import AbstractSummary
+from compression.store.fingerprints import fingerprint
+from compression.store.rows import Base, conversations, insert, summaries, writable
+from compression.types import Draft, Extracted, Finished, Item, Spent, SummaryStatus, Trigger
+
+
+def keep_parts(
+    token: str,
+    base: Base,
+    finished: Finished,
+    items: Sequence[Item],
+    *,
+    trigger: Trigger,
+    focus: str,
+) -> bool:
+    """Put the finished parts in the place of those before; ``items`` are what they stand for.
+
+    False, and nothing changed, when the lease or the version is no longer this run's.
+    """
+    draft = finished.draft
+    values: dict[str, Any] = {
+        "trigger": trigger.value,
+        "first_seq": items[0].seq,
+        "through_seq": finished.through_seq,
+        "message_count": len(items),
+        "source_fingerprint": fingerprint(items),
+        "source_tokens": sum(item.tokens for item in items),
+        "model": draft.model[:200],
+        "prompt_version": draft.prompt_version[:64],
+        "cost": draft.spent.cost,
+        "audit": {
+            "parts": finished.parts,
+            "said": finished.said,
+            "focus": focus,
+            "notes": list(draft.notes),
+            "extracted": [asdict(one) for one in draft.extracted],
+            "spent": asdict(draft.spent),
+        },
+    }
+    held = writable(base.conversation_id).filter(
+        compression_token=token, compression_version=base.version
+    )
+    with transaction.atomic():
+        if not list(held.select_for_update().values_list("pk", flat=True)):
+            return False
+        drop_parts(base.conversation_id)
+        insert(
+            base.conversation_id,
+            status=SummaryStatus.PARTIAL,
+            parent=base.version,
+            ledger=draft.ledger,
+            **values,
+        )
+    return True
+
+
+def finished_parts(
+    base: Base, items: Sequence[Item], *, prompt_versions: Collection[str], focus: str
+) -> Finished | None:
+    """The finished parts at the head of ``items``, if they were asked for in the same way.
+
+    Those whose messages were changed, or whose version is not the active one any more, are
+    dropped (I14).
+    """
+    row = _rows(base.conversation_id).first()
+    if row is None:
+        return None
+    covered = [item for item in items if item.seq <= row.through_seq]
+    if row.parent != base.version or fingerprint(covered) != row.source_fingerprint:
+        drop_parts(base.conversation_id)
+        return None
+    if row.prompt_version not in prompt_versions or row.audit.get("focus", "") != focus:
+        return None
+    return _finished(row)
+
+
+def drop_parts(conversation_id: int, *, token: str | None = None) -> bool:
+    """Forget the finished parts. False when there were none.
+
+    ``token``: only while that run holds the lease.
+    """
+    if token is not None:
+        held = conversations(conversation_id).filter(compression_token=token)
+        return bool(_rows(conversation_id).filter(conversation__in=held).delete()[0])
+    return bool(_rows(conversation_id).delete()[0])
+
+
+def _rows(conversation_id: int) -> Any:
+    return summaries(conversation_id).filter(status=SummaryStatus.PARTIAL.value)
+
+
+def _finished(row: AbstractSummary) -> Finished:
+    draft = Draft(
+        ledger=from_json(row.ledger, row.narrative),
+        model=row.model,
+        prompt_version=row.prompt_version,
+        notes=tuple(row.audit["notes"]),
+        spent=Spent(**row.audit["spent"]),
+        extracted=tuple(Extracted(**one) for one in row.audit["extracted"]),
+    )
+    return Finished(
+        draft=draft,
+        through_seq=row.through_seq,
+        parts=row.audit["parts"],
+        said=row.audit["said"],
+    )
