@@ -33,6 +33,7 @@ from compression.store.leases import (
     release,
     release_all,
     renew,
+    under_way,
 )
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
 from compression.store.spans import StandsFor, stands_for
@@ -136,6 +137,7 @@ __all__ = [
     "save_ready",
     "stale",
     "stands_for",
+    "under_way",
     "undo",
     "undone",
     "versions",

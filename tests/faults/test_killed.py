@@ -37,7 +37,6 @@ TURN_POINTS = [
     pytest.param("sending.accept:before", marks=soak),
     "sending.accept:commit",
     "sending.accept:after",
-    pytest.param("progress.first_token:after", marks=soak),
     pytest.param("progress.checkpoint:commit", marks=soak),
     "progress.checkpoint:after",
     pytest.param("progress.finish:before", marks=soak),
