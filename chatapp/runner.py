@@ -132,20 +132,24 @@ class Runner:
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._jobs.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            level = logging.INFO if isinstance(error, UserFacingError) else logging.ERROR
-            logger.log(level, "%s: %s", task.get_name(), error, exc_info=error)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, UserFacingError):
+            # Whoever asked was told; where it came from is nobody's concern.
+            logger.info("%s: %s", task.get_name(), error)
+        else:
+            logger.error("%s: %s", task.get_name(), error, exc_info=error)
 
     async def begin_compression(
-        self, conversation_id: int, run: Coroutine[Any, Any, Outcome]
+        self, conversation_id: int, run: Coroutine[Any, Any, Outcome], begins: asyncio.Event
     ) -> None:
-        """Run a compression on, and return once it has started.
+        """Run a compression on, and return once it has started, which sets ``begins``.
 
         Raises what it raises before that: NothingToCompress, CompressionRunning.
         """
         self.keep()
         task = self.spawn(run, f"compression of conversation {conversation_id}")
-        started = asyncio.create_task(self._announcer.compression_starts(conversation_id))
+        started = asyncio.create_task(begins.wait())
         await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
         started.cancel()
         if task.done():
@@ -392,6 +396,7 @@ class Runner:
             counter=self._machinery.counter,
             engine_for=self._machinery.engine,
             changed=lambda: self._announcer.summary(job.conversation_id),
+            masked=lambda masked: self._announcer.masked(job.conversation_id, masked),
         )
 
     def _count(self, text: str) -> int:

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
 
 from django.db import DatabaseError
 
@@ -34,7 +33,6 @@ from compression.store import Base, FitDraft
 from compression.types import Draft, Item, Outcome, Sizes, Span, Spent, SummaryStatus, Trigger
 
 logger = logging.getLogger(__name__)
-R = TypeVar("R")
 
 PROGRESS_SECONDS = 0.25
 """Least time between two progress signals."""
@@ -161,6 +159,8 @@ class Run:
             await self._check_beats_ready(span, sizes)
         self._span = span
         await self.announce(request.trigger, locks_input=request.locks_input)
+        if request.on_started is not None:
+            request.on_started()
         draft, judgement = await self._ladder(base, items, span, sizes)
         return await self._put_in_place(base, span, draft, judgement)
 
