@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import defaultdict
 from math import ceil
 from typing import Any
 
@@ -12,6 +10,7 @@ from django.utils import timezone
 from chatapp import events, underway
 from chatapp.bus import Bus
 from chatapp.conversations import compressions, progress
+from chatapp.conversations.masks import Masked
 from chatapp.conversations.progress import Ended
 from chatapp.conversations.sending import Accepted
 from chatapp.machinery import Machinery
@@ -20,6 +19,8 @@ from chatapp.streams import LiveStream
 from compression.exceptions import UserFacingError
 from compression.types import Outcome, Progress, Trigger
 
+# Changed messages that are told one by one.
+MOST_AT_ONCE = 50
 ASKED_AGAIN = "The model server is getting too many requests. It is asked again by itself."
 
 
@@ -34,7 +35,6 @@ class Announcer:
     def __init__(self, machinery: Machinery, bus: Bus) -> None:
         self._machinery = machinery
         self._bus = bus
-        self._starting: defaultdict[int, set[asyncio.Event]] = defaultdict(set)
         self._compressing: dict[int, events.CompressionStarted] = {}
         # What viewers were told when a run of this process began, by conversation.
 
@@ -95,6 +95,15 @@ class Announcer:
             context = await self._machinery.acontext(conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
+    async def masked(self, conversation_id: int, masked: Masked) -> None:
+        """Tool results that the model sees no more; of very many, viewers read what changed."""
+        if len(masked.messages) > MOST_AT_ONCE:
+            await self._bus.nudge(conversation_id)
+            return
+        about = common(conversation_id, masked.event_no)
+        for message in masked.messages:
+            await self._bus.publish(events.MessageChanged(message=message, **about))
+
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:
         """The conversation has another title."""
         about = common(conversation_id, event_no)
@@ -112,18 +121,6 @@ class Announcer:
             )
         )
 
-    async def compression_starts(self, conversation_id: int) -> None:
-        """Wait until a run of this process begins to compress the conversation."""
-        begins = asyncio.Event()
-        # Each waiter has an event of its own: a second one that gives up must not lose the first.
-        self._starting[conversation_id].add(begins)
-        try:
-            await begins.wait()
-        finally:
-            self._starting[conversation_id].discard(begins)
-            if not self._starting[conversation_id]:
-                del self._starting[conversation_id]
-
     async def compression_started(
         self,
         *,
@@ -137,8 +134,6 @@ class Announcer:
         """A run has begun, or became the one that is waited for."""
         if message_count:
             await compressions.atakes_in(conversation_id, message_count)
-        for begins in self._starting.get(conversation_id, ()):
-            begins.set()
         event_no, compression, _context = await self._machinery.aoverview(conversation_id)
         started = events.CompressionStarted(
             trigger=str(trigger),

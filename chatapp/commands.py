@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from contextlib import suppress
 from dataclasses import replace
@@ -191,7 +192,7 @@ async def compact(
     frame = await aowned_frame(user_id, code)
     profile = await profile_of(frame.model)
     basis = await abasis(frame.conversation_id)
-    machinery, runner = wiring.machinery(), wiring.runner()
+    machinery, runner, begins = wiring.machinery(), wiring.runner(), asyncio.Event()
     sized = sizes_of(basis, profile)
     run = services.compress(
         basis.conversation_id,
@@ -201,10 +202,11 @@ async def compact(
         focus=focus,
         through_seq=through_seq,
         settings=compression_settings(basis),
+        on_started=begins.set,
     )
     try:
         with activity.about(conversation=basis.conversation_id):
-            await runner.begin_compression(basis.conversation_id, run)
+            await runner.begin_compression(basis.conversation_id, run, begins)
     except CompressionRunning:
         return "running"
     return "started"

@@ -23,11 +23,13 @@ from chatapp import events, wiring
 from chatapp.announcing import common
 from chatapp.bus import Published
 from chatapp.conversations.access import amay_follow
+from chatapp.conversations.looks import aglance, ahow_it_ended
 from chatapp.conversations.people import astill_signed_in
-from chatapp.conversations.reading import aglance
 from chatapp.errors import InvalidInput, NotFound, RateLimited
 from chatapp.rendering import fragments
 from chatapp.screen import PageView, TurnView
+from chatapp.told import OUTCOME, Compressions, Reply, Run
+from compression.types import Trigger
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +45,12 @@ LOOK_IDLE = 9.0
 # minutes earlier, so that those who came together do not come back together.
 LIFETIME = 23 * 3600.0
 LIFETIME_SPREAD = 600.0
-# A checkpoint is at most a second old: so long a remote stream's text may lag behind its events.
-CHECKPOINT_LAG = 0.3
+# Text that has come within that time before a look says that more is on its way.
+ON_ITS_WAY = 0.5
+# A text that is behind its own events cannot be had: the database takes none. So long it is left.
+BEHIND = 0.3
+# A run whose end a state has shown is told as ended by itself, by so much later at the latest.
+END_IS_TOLD = 1.0
 SOCKETS_A_USER = 20
 # Nothing is to be said on this socket: so many frames are answered before it is closed.
 FRAMES_ANSWERED = 20
@@ -90,11 +96,12 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._conversation_id: int = conversation_id
         self._seen = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         self._state_no = -1
-        self._told: dict[int, tuple[int, int]] = {}
-        # Open turns: characters of text and of reasoning that the viewer has.
+        self._told: Reply | None = None
+        # The open turn's reply as far as the viewer has it, if it has its message at all.
+        self._text_came_at = 0.0
         self._newest = 0
         # The seq of the message that it was told of last.
-        self._running = False
+        self._compressions = Compressions()
         self._open = False
         self._figures = -1
         # What was known of models when the viewer was told of its context.
@@ -174,7 +181,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def _look_again_at(self) -> float:
         now = asyncio.get_running_loop().time()
-        return min(self._ask_who_at, now + (LOOK_OPEN if self._open else LOOK_IDLE))
+        at = min(self._ask_who_at, now + (LOOK_OPEN if self._open else LOOK_IDLE))
+        return min(at, self._compressions.owed_at) if self._compressions.owed else at
 
     async def _look(self) -> bool:
         """Compare with the database; False when the socket was closed."""
@@ -184,14 +192,27 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         glance = await aglance(self._conversation_id)
         if glance is None:
             raise NotFound
-        event_no, running, opened = glance
         # A layer may lose one of several events of a number: what it brought is read once more.
         unsure = self._seen != self._state_no and wiring.bus().lossy
-        if unsure or (event_no, running, opened) != (self._seen, self._running, self._open):
+        told = (self._seen, self._compressions.run is not None, self._open)
+        if (
+            unsure
+            or (glance.event_no, glance.running, glance.opened) != told
+            or self._stands_still(glance.written)
+        ):
             await self._catch_up()
         elif self._figures != wiring.machinery().catalogue.revision:
             await self._tell_context()
+        owed = self._compressions.owed
+        if owed is not None and asyncio.get_running_loop().time() >= self._compressions.owed_at:
+            await self._tell_what_is_owed(owed)
         return True
+
+    def _stands_still(self, written: int) -> bool:
+        """Whether the reply has gone on without the viewer: its text raises no number."""
+        known = self._told.characters + self._told.thoughts if self._told else 0
+        now = asyncio.get_running_loop().time()
+        return written > known and now - self._text_came_at > ON_ITS_WAY
 
     async def _tell_context(self) -> None:
         """Another conversation has taught something of a model: the figures are others now."""
@@ -217,6 +238,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._pass_delta_on(published)
         elif published.type in {"compression-progress", "error"}:
             await self._send_published(published)
+        elif published.type == "compression-completed":
+            await self._pass_end_on(published)
         elif published.event_no > self._state_no:
             if published.event_no > self._seen + 1:
                 await self._catch_up()
@@ -227,44 +250,79 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     def _note(self, published: Published) -> None:
         """Follow what the event tells of turns and compressions."""
         self._seen = max(self._seen, published.event_no)
+        json_ = published.json
         match published.type:
             case "message-added":
-                self._newest = published.json["message"]["seq"]
+                self._newest = json_["message"]["seq"]
             case "turn-started":
                 self._open = True
                 # Of one number too: where the empty reply was lost there is nothing to add to.
-                if published.json["reply_seq"] == self._newest:
-                    self._told[published.json["turn"]] = (0, 0)
+                if json_["reply_seq"] == self._newest:
+                    self._told = Reply(seq=self._newest)
             case "turn-finished":
-                self._open = False
-                self._told.pop(published.json["turn"], None)
+                self._open, self._told = False, None
             case "compression-started":
-                self._running = True
+                self._compressions.started(json_)
             case "compression-completed":
-                self._running = False
+                now_is = json_["compression"]
+                self._compressions.ended(running=now_is["running"], version=now_is["version"])
+            case "summary-changed":
+                self._compressions.stands(json_["version"])
+
+    async def _pass_end_on(self, published: Published) -> None:
+        """The end of a run, which is told even where a state has shown already that none runs."""
+        if self._compressions.knows(published.json):
+            return
+        if published.event_no > self._seen + 1:
+            await self._catch_up()
+        if published.event_no > self._state_no:
+            self._note(published)
+            await self._send_published(published)
+        else:
+            await self._tell_end({name: published.json[name] for name in OUTCOME})
+
+    async def _tell_what_is_owed(self, run: Run) -> None:
+        """The end of a run whose own word did not come: what is stored tells how it ended."""
+        outcome = await ahow_it_ended(
+            self._conversation_id,
+            trigger=Trigger(run.trigger),
+            version=run.version,
+            since=run.since,
+        )
+        facts = {name: getattr(outcome, name) for name in OUTCOME}
+        await self._tell_end(facts, made_up=True)
+
+    async def _tell_end(self, facts: dict[str, Any], *, made_up: bool = False) -> None:
+        """How a run ended, with the conversation as it is by now."""
+        _, compression, context = await wiring.machinery().aoverview(self._conversation_id)
+        self._compressions.ended(
+            running=compression.running, version=compression.version, made_up=made_up
+        )
+        # Not a newer number than the viewer has been told of: it would come back behind it.
+        about = common(self._conversation_id, self._seen)
+        await self._send_event(
+            events.CompressionCompleted(**facts, compression=compression, context=context, **about)
+        )
 
     async def _pass_delta_on(self, published: Published) -> None:
         """Forward what continues exactly; drop what is known; catch up over a gap."""
-        json_ = published.json
-        turn, offset = json_["turn"], json_["offset"]
-        known = self._told.get(turn)
-        missed = published.event_no > self._seen
-        if missed or known is None or offset > known[0] or json_["reasoning_offset"] > known[1]:
+        delta = published.json
+        if published.event_no > self._seen or self._misses(delta):
             await self._catch_up()
-            for _ in range(8):
-                known = self._told.get(turn)
-                if known is None or offset <= known[0]:
-                    break
-                # Another process streams, and its checkpoint lags behind its events.
-                await asyncio.sleep(CHECKPOINT_LAG)
-                await self._catch_up()
-            known = self._told.get(turn)
-        if known == (offset, json_["reasoning_offset"]):
-            self._told[turn] = (
-                offset + len(json_["text"]),
-                known[1] + len(json_["reasoning"]),
-            )
+            if self._misses(delta):
+                await asyncio.sleep(BEHIND)
+        known = self._known(delta)
+        if known is not None and known.goes_on_with(delta):
+            self._text_came_at = asyncio.get_running_loop().time()
             await self._send_published(published)
+
+    def _known(self, delta: dict[str, Any]) -> Reply | None:
+        return self._told if self._told and self._told.seq == delta["seq"] else None
+
+    def _misses(self, delta: dict[str, Any]) -> bool:
+        """Whether something before the delta is missing."""
+        known = self._known(delta)
+        return known is None or known.behind(delta)
 
     async def _catch_up(self) -> None:
         """Send one ``state``: all that changed since what the viewer has been told."""
@@ -275,9 +333,11 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         event_no = change.conversation.event_no
         if self._seen > event_no:
             # The viewer saw a later state than there is, as after a restored backup.
-            self._seen = 0
+            self._seen, self._told = 0, None
             change = await wiring.machinery().achanges(self._conversation_id, 0)
-        turn = _with_live_text(change.turn)
+        turn = change.turn
+        if turn is not None and self._told is not None:
+            turn = self._told.at_least(turn)
         state = events.State(
             after=self._seen,
             conversation=change.conversation,
@@ -291,9 +351,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             at=timezone.now(),
         )
         self._seen = self._state_no = event_no
-        self._running = change.compression.running
         self._open = turn is not None
-        self._told = {turn.turn: (len(turn.text), len(turn.reasoning))} if turn else {}
+        self._told = Reply.of(turn) if turn else None
+        tell_by = asyncio.get_running_loop().time() + END_IS_TOLD
+        self._compressions.shown(change.compression, tell_by=tell_by)
         await self._send_event(state)
 
     async def _send_event(self, event: events.Event) -> None:
@@ -305,15 +366,6 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _send_published(self, published: Published) -> None:
         await self.send(text_data=json.dumps(published.json) if self._as_json else published.html)
-
-
-def _with_live_text(turn: TurnView | None) -> TurnView | None:
-    """The open turn with what this process has published of it, which is ahead of the database."""
-    stream = wiring.runner().live(turn.turn) if turn else None
-    if turn is None or stream is None or len(stream.text) < len(turn.text):
-        return turn
-    stream.catch_up()
-    return replace(turn, text=stream.text, reasoning=stream.reasoning)
 
 
 def _with_text_of(change: PageView, turn: TurnView | None) -> list[Any]:

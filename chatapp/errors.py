@@ -220,13 +220,14 @@ class RequestTooLarge(ChatError):
 
 
 class ContextBlocked(ChatError):
-    """No request can be made that fits; the draft is kept."""
+    """No request can be made that fits; the message is stored, and the model was not asked."""
 
     code = "blocked"
     status = 422
     default_message = (
-        "This conversation no longer fits into the model's window, even compressed. Your text "
-        "is kept as a draft. Go on in a new conversation, which carries the summary over."
+        "This conversation no longer fits into the model's window, even compressed. Nothing was "
+        "sent to the model, and all that was said is kept. Go on in a new conversation, which "
+        "carries the summary over."
     )
 
 

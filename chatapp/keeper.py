@@ -1,4 +1,4 @@
-"""What a process does all the time for its turns: checkpoint, renew leases, sweep."""
+"""What a process does all the time for its turns: look for stops, renew leases, sweep."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chatapp.streams import LiveStream
 
 logger = logging.getLogger(__name__)
 
-# Seconds. A text is stored at least once a second, a lease of 30 s renewed every 10.
-CHECKPOINT_INTERVAL = 0.9
+# Seconds. A Stop in another process is seen within one, a lease of 30 s renewed every 10.
+STOPS_INTERVAL = 0.9
 RENEWAL_INTERVAL = 10.0
 SWEEP_INTERVAL = 5.0
 # Before work that failed is tried again: a database that is away is not asked in a tight loop.
@@ -49,7 +49,7 @@ class Keeper:
     def begin(self) -> None:
         """Do it from now on, unless that has begun."""
         if not self._tasks:
-            works = (self._checkpoint, self._renew, self._sweep)
+            works = (self._stop_what_is_unwanted, self._renew, self._sweep)
             self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
 
     def end(self) -> list[asyncio.Task[None]]:
@@ -58,15 +58,11 @@ class Keeper:
             task.cancel()
         return self._tasks
 
-    async def _checkpoint(self) -> None:
-        await asyncio.sleep(CHECKPOINT_INTERVAL)
-        streams = list(self._streams.values())
-        if not streams:
+    async def _stop_what_is_unwanted(self) -> None:
+        await asyncio.sleep(STOPS_INTERVAL)
+        if not self._streams:
             return
-        grown = [one for stream in streams if (one := stream.checkpoint()) is not None]
-        if grown:
-            await progress.acheckpoint(grown)
-        for turn in await progress.astops_requested([stream.job.turn for stream in streams]):
+        for turn in await progress.astops_requested(list(self._streams)):
             self._stop(turn)
 
     async def _renew(self) -> None:
@@ -77,9 +73,8 @@ class Keeper:
         for turn in await progress.arenew(self._holder, held):
             stream = self._streams.get(turn)
             # A turn that has just ended has no lease to renew, and what follows it is still to do.
-            if stream is not None and not stream.finishing:
-                stream.lost = True
-                stream.cancel()
+            if stream is not None:
+                stream.lose()
 
     async def _sweep(self) -> None:
         for ended in await progress.asweep(self._count):

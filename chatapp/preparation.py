@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from chatapp import activity, context
 from chatapp.catalogue import Profile
-from chatapp.conversations.masks import amask
+from chatapp.conversations.masks import Masked, amask
 from chatapp.conversations.progress import aset_truncated
 from chatapp.conversations.reading import abasis, aunlocked_basis
 from chatapp.counting import message_tokens
@@ -44,6 +44,8 @@ class Means:
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
     #: Tells viewers that what the model sees has changed.
+    masked: Callable[[Masked], Awaitable[None]] | None = None
+    #: Tells them of tool results that the model sees no more.
     begun: Callable[[], Awaitable[None]] | None = None
     #: Has them told that the turn begins, before what is done to make its request fit.
     waits: Callable[[UserFacingError, float], object] | None = None
@@ -303,7 +305,9 @@ async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
             if item.seq in seqs
         }
 
-    await amask(conversation_id, await asyncio.to_thread(batch))
+    masked = await amask(conversation_id, await asyncio.to_thread(batch))
+    if means.masked is not None:
+        await means.masked(masked)
     await means.changed()
 
 

@@ -1,7 +1,7 @@
 """Runs turns: one task a turn, belonging to its conversation and to no socket.
 
-A process keeps its turns by leases, checkpoints their texts, publishes what happens, stops them,
-and ends them in order when it is told to shut down. What a killed process leaves behind, any
+A process keeps its turns by leases, stores their texts and then shows them, stops them, and ends
+them in order when it is told to shut down. What a killed process leaves behind, any
 process's sweep ends as interrupted.
 """
 
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from chatapp import activity, events
 from chatapp.announcing import Announcer, common
 from chatapp.bus import Bus
+from chatapp.checkpoints import Checkpoints
 from chatapp.conversations import progress
 from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
@@ -57,6 +58,7 @@ class Runner:
         self._streams: dict[int, LiveStream] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
         self._ending = False
+        self._checkpoints = Checkpoints()
         self._keeper = Keeper(
             holder=self.holder,
             streams=self._streams,
@@ -121,10 +123,6 @@ class Runner:
             stream.stop_requested = True
             stream.cancel()
 
-    def live(self, turn: int) -> LiveStream | None:
-        """The stream of a turn that this process runs."""
-        return self._streams.get(turn)
-
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """A task that is kept from being forgotten, and waited for at the end."""
         task = asyncio.create_task(work, name=name)
@@ -134,27 +132,31 @@ class Runner:
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._jobs.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            level = logging.INFO if isinstance(error, UserFacingError) else logging.ERROR
-            logger.log(level, "%s: %s", task.get_name(), error, exc_info=error)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, UserFacingError):
+            # Whoever asked was told; where it came from is nobody's concern.
+            logger.info("%s: %s", task.get_name(), error)
+        else:
+            logger.error("%s: %s", task.get_name(), error, exc_info=error)
 
     async def begin_compression(
-        self, conversation_id: int, run: Coroutine[Any, Any, Outcome]
+        self, conversation_id: int, run: Coroutine[Any, Any, Outcome], begins: asyncio.Event
     ) -> None:
-        """Run a compression on, and return once it has started.
+        """Run a compression on, and return once it has started, which sets ``begins``.
 
         Raises what it raises before that: NothingToCompress, CompressionRunning.
         """
         self.keep()
         task = self.spawn(run, f"compression of conversation {conversation_id}")
-        started = asyncio.create_task(self._announcer.compression_starts(conversation_id))
+        started = asyncio.create_task(begins.wait())
         await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
         started.cancel()
         if task.done():
             task.result()
 
     def keep(self) -> None:
-        """Begin to checkpoint, renew and sweep, unless that has begun."""
+        """Begin to look for stops, renew and sweep, unless that has begun."""
         if not self._ending:
             self._keeper.begin()
 
@@ -170,6 +172,7 @@ class Runner:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
         await asyncio.gather(*running, *self._jobs, *self._keeper.end(), return_exceptions=True)
+        await self._checkpoints.aclose()
         await self._bus.aclose()
 
     # One turn
@@ -213,7 +216,7 @@ class Runner:
             error = None if stream.stop_requested else progress.interruption(kept=False)
             ending = progress.Ending(status=status, error=error)
         except UserFacingError as error:
-            status = status_of(error, began=stream.noted is not None)
+            status = status_of(error, began=stream.began)
             ending = progress.Ending(status=status, error=error.as_dict())
         except Exception:
             # The end of the way: whatever broke, the turn gets its status and the log the reason.
@@ -247,39 +250,40 @@ class Runner:
                 stream.asked.set()
             case Said(text=text):
                 stream.add(text=text)
-                await self._flush_if_due(stream)
             case Thought(text=text):
                 stream.add(reasoning=text)
-                await self._flush_if_due(stream)
             case Concluded():
                 return step
         return None
 
-    async def _flush_if_due(self, stream: LiveStream) -> None:
-        if stream.due_in <= 0:
-            await self._flush(stream)
-        else:
-            stream.waits.set()
-        if stream.noted is None:  # after the first piece was shown, which is waited for
-            stream.noted = self.spawn(progress.afirst_token(stream.job.turn), "first token")
-
     async def _flush_when_due(self, stream: LiveStream) -> None:
-        """Flush what waits when the model pauses."""
+        """Show what came, at the stream's pace; the reply is read on meanwhile."""
         while True:
             await stream.waits.wait()
             stream.waits.clear()
-            await asyncio.sleep(stream.due_in)
-            if stream.pending:
+            await asyncio.sleep(max(0.0, stream.due_in))
+            try:
                 await self._flush(stream)
+            except Exception:
+                # The reply goes on, and its end brings the whole text.
+                logger.exception("Words of turn %s could not be shown.", stream.job.turn)
 
     async def _flush(self, stream: LiveStream) -> None:
-        """Tell viewers what came since the last time, rendered once for all of them."""
+        """Store what came, then tell viewers, rendered once for all of them."""
         await stream.announced.wait()
-        offset, reasoning_offset = len(stream.text), len(stream.reasoning)
-        text, reasoning = stream.take()
+        if not stream.pending:
+            return
+        if not await self._checkpoints.store(stream.gather()):
+            # What another process has ended is not gone on with before anybody's eyes.
+            stream.lose()
+            return
         job = stream.job
         if not self._bus.watched(job.conversation_id):
+            stream.take()
             return
+        stream.catch_up()
+        offset, reasoning_offset = len(stream.text), len(stream.reasoning)
+        text, reasoning = stream.take()
         delta = events.Delta(
             turn=job.turn,
             seq=job.reply_seq,
@@ -303,6 +307,7 @@ class Runner:
 
     async def _with_text(self, stream: LiveStream, ending: progress.Ending) -> progress.Ending:
         """The ending with all that came."""
+        stream.gather()
         stream.take()
         text = stream.text
         error, kept = ending.error, bool(text.strip())
@@ -326,9 +331,6 @@ class Runner:
         await stream.told()
         await self._tell_the_rest(stream)
         ending = await self._with_text(stream, ending)
-        if stream.noted is not None:
-            # An ended turn takes no more notes.
-            await asyncio.wait({stream.noted})
         for attempt in range(FINISH_TRIES):
             if stream.lost:
                 return
@@ -394,6 +396,7 @@ class Runner:
             counter=self._machinery.counter,
             engine_for=self._machinery.engine,
             changed=lambda: self._announcer.summary(job.conversation_id),
+            masked=lambda masked: self._announcer.masked(job.conversation_id, masked),
         )
 
     def _count(self, text: str) -> int:

@@ -135,6 +135,8 @@ class CompressionView(View):
     undoes: str = ""
     #: The trigger of what Undo takes back.
     can_redo: bool = False
+    redoes: str = ""
+    #: The trigger of what Redo brings back.
     truncated_through: int = 0
     truncated_count: int = 0
     #: Messages after the boundary that are left out of what the model sees.

@@ -1,4 +1,4 @@
-"""A reply while it is written: what came, what viewers were told, what is stored."""
+"""A reply while it is written: what came, what is stored, what viewers were told."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LiveStream:
     pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
     text: str = ""
-    #: What has been published, which is what a viewer that comes now is shown.
+    #: What viewers have been told. All of it is stored: see ``gather``.
     reasoning: str = ""
     stop_requested: bool = False
     shutting_down: bool = False
@@ -36,24 +36,25 @@ class LiveStream:
     #: The last write is under way: whether the lease still holds is decided there.
     lost: bool = False
     #: Another process ended this turn: nothing more may be written.
+    began: bool = False
+    #: A piece of the reply has come.
     manifest: dict[str, Any] = field(default_factory=dict)
-    noted: asyncio.Task[None] | None = None
-    #: Stores that the first piece came.
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     #: The model has the request, or something else is to be told.
     announced: asyncio.Event = field(default_factory=asyncio.Event)
     #: Viewers have been told that the turn begins.
     waits: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Something came before its time.
+    #: Something came.
     _begun: bool = False
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
+    _gathered: tuple[str, str] = ("", "")
+    #: Text and reasoning that are being stored, to be shown next.
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
     _unrendered: list[str] = field(default_factory=list)
     _rendering: float = 0.0
     #: Seconds that the last rendering took.
     _flushed_at: float = 0.0
-    _stored_length: int = 0
 
     def begin(self) -> None:
         """The task runs. Raises CancelledError when its end was asked for before that."""
@@ -75,12 +76,20 @@ class LiveStream:
         if self._begun and self.task is not None:
             self.task.cancel()
 
+    def lose(self) -> None:
+        """Another process ended the turn; what is being written last by this one finds that out."""
+        if not self.finishing:
+            self.lost = True
+            self.cancel()
+
     def add(self, text: str = "", reasoning: str = "") -> None:
         """Take what the model said."""
         if text:
             self._new_text.append(text)
         if reasoning:
             self._new_reasoning.append(reasoning)
+        self.began = True
+        self.waits.set()
 
     @property
     def due_in(self) -> float:
@@ -91,13 +100,30 @@ class LiveStream:
     @property
     def pending(self) -> bool:
         """Whether something came that viewers have not been told."""
-        return bool(self._new_text or self._new_reasoning)
+        return bool(self._new_text or self._new_reasoning or any(self._gathered))
 
-    def take(self) -> tuple[str, str]:
-        """What came since the last flush; it counts as published from here on."""
-        text, reasoning = "".join(self._new_text), "".join(self._new_reasoning)
+    def gather(self) -> Checkpoint:
+        """All that came so far, to be stored before :meth:`take` counts it as shown.
+
+        Then whatever is read from the database is never less than what any viewer has, in any
+        process and after the death of this one.
+        """
+        text, reasoning = self._gathered
+        self._gathered = text + "".join(self._new_text), reasoning + "".join(self._new_reasoning)
         self._new_text.clear()
         self._new_reasoning.clear()
+        text, reasoning = self._gathered
+        return Checkpoint(
+            message_id=self.job.reply_id,
+            turn=self.job.turn,
+            text=self.text + text,
+            reasoning=self.reasoning + reasoning,
+            first=not (self.text or self.reasoning),
+        )
+
+    def take(self) -> tuple[str, str]:
+        """What was gathered; it counts as shown from here on."""
+        (text, reasoning), self._gathered = self._gathered, ("", "")
         self.text += text
         self.reasoning += reasoning
         self._unrendered.append(text)
@@ -113,17 +139,9 @@ class LiveStream:
         return update
 
     def catch_up(self) -> None:
-        """Render what came while nobody looked: who comes now is shown it as a whole.
+        """Render what came while nobody looked: who has come since was shown it as a whole.
 
         Else the next update would bring it a second time.
         """
         if self._unrendered:
             self.render()
-
-    def checkpoint(self) -> Checkpoint | None:
-        """The text to store, if it has grown since the last one. It ends where a flush ended."""
-        length = len(self.text) + len(self.reasoning)
-        if length == self._stored_length or self.lost:
-            return None
-        self._stored_length = length
-        return Checkpoint(message_id=self.job.reply_id, text=self.text, reasoning=self.reasoning)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from compression.conf import CompressionSettings
@@ -43,3 +44,5 @@ class Request:
     locks_input: bool = False
     extract_only: bool = False
     #: Ask no model: they have failed too often.
+    on_started: Callable[[], object] | None = None
+    #: Called when this very run has begun.

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from dataclasses import asdict, replace
-from typing import TypeVar
 
 from django.db import DatabaseError
 
@@ -33,7 +32,6 @@ from compression.store import Base, FitDraft
 from compression.types import Draft, Outcome, Sizes, Span, Trigger
 
 logger = logging.getLogger(__name__)
-R = TypeVar("R")
 
 _living: dict[int, Run] = {}
 """The runs of this process by conversation: at most one each, by the lease."""
@@ -144,6 +142,8 @@ class Run:
             await self._check_beats_ready(span, sizes)
         self._span = span
         await self.announce(request.trigger, locks_input=request.locks_input)
+        if request.on_started is not None:
+            request.on_started()
         case = Case(
             base_text=base.text,
             base_ledger=base.ledger,

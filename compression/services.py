@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -55,12 +56,14 @@ async def compress(
     locks_input: bool = True,
     extract_only: bool = False,
     settings: CompressionSettings | None = None,
+    on_started: Callable[[], object] | None = None,
 ) -> Outcome:
     """Compress now and answer how it ended; the outcome's ``code`` says why it did not succeed.
 
     A host that prepares in the background tries :func:`apply_ready` first, which costs no call.
     ``focus`` is what the summary should keep above all; ``through_seq`` asks to compress up to
-    that message; ``extract_only`` asks no model. Raises NothingToCompress before any summariser
+    that message; ``extract_only`` asks no model; ``on_started`` is called once this very call's
+    run has begun, which the signal does not say. Raises NothingToCompress before any summariser
     is called, and CompressionRunning when another run holds the lease: a background run is then
     made the one that is waited for (``fields["promoted"]``), and :func:`settled` tells when it
     has ended.
@@ -75,6 +78,7 @@ async def compress(
         through_seq=through_seq,
         locks_input=locks_input,
         extract_only=extract_only,
+        on_started=on_started,
     )
     run = await claimed(request)
     if run is None and not focus and through_seq is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import User
 from django.db import connections
+from django.db.models.query_utils import DeferredAttribute
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, BrowserContext
 
@@ -37,9 +39,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the markers; have servers end by SIGINT."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
+    setattr(DeferredAttribute, "__get__", _read_at_once)  # noqa: B010
     # A script starts what runs in its background with SIGINT ignored, which children inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_read_late = DeferredAttribute.__get__
+
+
+def _read_at_once(self: Any, instance: Any, owner: Any = None) -> Any:
+    """A row's fields are of one query: one that was left out would be read later, and changed."""
+    if instance is not None and self.field.attname not in instance.__dict__:
+        raise AssertionError(f"{self.field} was left out when its row was read")
+    return _read_late(self, instance, owner)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,7 +1,12 @@
-"""What a program shows that follows a conversation by JSON: events applied as the contract says."""
+"""What is shown to who follows a conversation, by JSON or by fragments, applied as they are meant.
+
+Whatever happens, no word that was shown is taken back: applying what would do so fails (I4, I7).
+"""
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 Json = dict[str, Any]
@@ -27,7 +32,7 @@ class Mirror:
                 self.states += 1
                 self._apply_state(event)
             case "message-added" | "message-changed":
-                self.messages[event["message"]["seq"]] = event["message"]
+                self._show(event["message"])
             case "turn-started":
                 self.turn = {"turn": event["turn"], "seq": event["reply_seq"]}
             case "delta":
@@ -36,7 +41,7 @@ class Mirror:
                 message["text"] += event["text"]
             case "turn-finished":
                 self.turn = None
-                self.messages[event["message"]["seq"]] = event["message"]
+                self._show(event["message"])
             case "title-changed":
                 self.title = event["title"]
             case "context":
@@ -44,14 +49,19 @@ class Mirror:
             case "summary-changed" | "compression-completed":
                 self.compression, self.context = event["compression"], event["context"]
 
+    def _show(self, message: Json) -> None:
+        shown = self.messages.get(message["seq"], {}).get("text", "")
+        assert message["text"].startswith(shown), ("words were taken back", shown, message["text"])
+        self.messages[message["seq"]] = message
+
     def _apply_state(self, event: Json) -> None:
-        self.messages |= {message["seq"]: message for message in event["messages"]}
         self.turn = event["turn"]
+        open_seq = self.turn["seq"] if self.turn else None
+        for message in event["messages"]:
+            self._show(message)
+        assert open_seq is None or open_seq in {one["seq"] for one in event["messages"]}
         if self.turn is not None:
-            self.messages[self.turn["seq"]] = {
-                **self.messages[self.turn["seq"]],
-                "text": self.turn["text"],
-            }
+            self._show({**self.messages[self.turn["seq"]], "text": self.turn["text"]})
         self.context, self.compression = event["context"], event["compression"]
         self.title = event["conversation"]["title"]
 
@@ -73,3 +83,51 @@ class Mirror:
             if here != there[name]:
                 return name, here, there[name]
         return None
+
+
+_ARTICLE = re.compile(r'<article id="m-(\d+)"(.*?)</article>', re.DOTALL)
+_BODY = re.compile(r'<div class="body[^>]*>(.*?)(?=<div id="m-\d+-(?:tools|outcome)")', re.DOTALL)
+_PART = re.compile(r'<div id="m-(\d+)-(closed|open)"[^>]*>(.*?)</div>', re.DOTALL)
+
+
+class Pages:
+    """A screen that is fed by fragments: the words of each message. No reply may hold a ``div``."""
+
+    def __init__(self, page: str) -> None:
+        self._parts: dict[int, dict[str, str]] = {}
+        self.apply(page)
+
+    def apply(self, html: str) -> None:
+        """Show a page, or what a fragment changes."""
+        before = {seq: self.words(seq) for seq in self._parts}
+        if 'data-event="delta"' in html:
+            for seq, part, inner in _PART.findall(html):
+                shown = self._parts[int(seq)]
+                shown[part] = shown[part] + inner if part == "closed" else inner
+        else:
+            for seq, rest in _ARTICLE.findall(html):
+                if " data-superseded" in rest.partition(">")[0]:
+                    self._parts.pop(int(seq), None)
+                    continue
+                self._parts[int(seq)] = self._read(rest)
+        for seq, words in before.items():
+            shown_now = self.words(seq) if seq in self._parts else words
+            assert shown_now[: len(words)] == words, ("words were taken back", words, shown_now)
+
+    @staticmethod
+    def _read(rest: str) -> dict[str, str]:
+        parts = {part: inner for _, part, inner in _PART.findall(rest)}
+        if parts:
+            return {"closed": "", "open": "", **parts}
+        body = _BODY.search(rest)
+        return {"closed": body[1] if body else "", "open": ""}
+
+    def words(self, seq: int) -> list[str]:
+        """What is to be read in a message."""
+        shown = self._parts[seq]
+        return unescape(re.sub(r"<[^>]+>", " ", f"{shown['closed']} {shown['open']}")).split()
+
+    @property
+    def text(self) -> dict[int, list[str]]:
+        """The words of all messages."""
+        return {seq: self.words(seq) for seq in sorted(self._parts)}

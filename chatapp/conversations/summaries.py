@@ -18,11 +18,14 @@ def versions(user_id: int, code: str) -> list[dict[str, Any]]:
 
 def versions_of(conversation_id: int) -> list[dict[str, Any]]:
     """The versions of a conversation that is known to be the person's."""
+    found = store.versions(conversation_id)
+    triggers = {one.version: str(one.trigger) for one in found}
     return [
         {
             "version": one.version,
             "parent": one.parent,
             "restored_from": one.restored_from,
+            "instead_of": triggers.get(one.version - 1, ""),
             "status": str(one.status),
             "trigger": str(one.trigger),
             "text": one.text,
@@ -41,7 +44,7 @@ def versions_of(conversation_id: int) -> list[dict[str, Any]]:
             "by_person": one.author_id is not None,
             "created_at": one.created_at.isoformat(),
         }
-        for one in store.versions(conversation_id)
+        for one in found
     ]
 
 

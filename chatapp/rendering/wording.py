@@ -43,8 +43,11 @@ def maker(model: str) -> str:
 def cause(version: Mapping[str, Any]) -> str:
     """What a version was made for, or by whom it was changed."""
     restored = version["restored_from"]
+    if restored:
+        return f"restored from version {restored}"
     if restored is not None:
-        return f"restored from version {restored}" if restored else "the summary taken away"
+        afresh = version["instead_of"] == "clear"
+        return "the start afresh taken back" if afresh else "the summary taken away"
     return _CAUSES.get(version["trigger"], str(version["trigger"]))
 
 

@@ -33,6 +33,7 @@ from compression.store.leases import (
     release,
     release_all,
     renew,
+    under_way,
 )
 from compression.store.parts import drop_parts, finished_parts, keep_parts
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
@@ -43,6 +44,7 @@ from compression.store.versions import (
     copy_versions,
     edit,
     redo,
+    redoes,
     restore,
     stale,
     undo,
@@ -139,6 +141,7 @@ __all__ = [
     "ready",
     "record_attempt",
     "redo",
+    "redoes",
     "release",
     "release_all",
     "renew",
@@ -146,6 +149,7 @@ __all__ = [
     "save_ready",
     "stale",
     "stands_for",
+    "under_way",
     "undo",
     "undone",
     "versions",

@@ -151,6 +151,15 @@ def compression_state(conversation: CompressibleConversation) -> CompressionStat
     )
 
 
+def under_way() -> Q:
+    """A run lives, by the database's clock: for a host that reads it with other columns.
+
+    Of a row that was read in part, :func:`compression_state` would have to read the rest later,
+    when the run may be over.
+    """
+    return ~free()
+
+
 def read_state(conversation_id: int) -> CompressionState:
     """What runs now; not running when the conversation does not exist."""
     row = conversations(conversation_id).exclude(free()).first()

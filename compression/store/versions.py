@@ -81,7 +81,13 @@ def redo(conversation_id: int, *, author_id: int | None, transcript: Transcript)
 
 def undone(conversation_id: int) -> bool:
     """Whether a later version was undone; the automatic trigger then waits until 0.95."""
-    return _following(read_base(conversation_id)) is not None
+    return redoes(conversation_id) is not None
+
+
+def redoes(conversation_id: int) -> Trigger | None:
+    """What made the version that :func:`redo` would bring back; None when there is none."""
+    following = _following(read_base(conversation_id))
+    return None if following is None else read_version(conversation_id, following).trigger
 
 
 def edit(
@@ -212,7 +218,8 @@ def _write(
         .filter(compression_version=base.version)
         .update(
             compressed_context=values.get("text", ""),
-            compressed_at=Now(),
+            # With neither a summary nor a boundary nothing is compressed.
+            compressed_at=Now() if values.get("text") or boundary else None,
             compressed_through=boundary,
             compression_version=version,
             **conf.conversation_model().compression_changes(change),

@@ -5,15 +5,19 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import OperationalError
+from django.db import OperationalError, connections
 from django.utils import timezone
 
-from chatapp.conversations import sending
+from chatapp import checkpoints
+from chatapp.bus import Published
+from chatapp.conversations import progress, sending
 from chatapp.keeper import Keeper
 from chatapp.models import Conversation, Message, Turn
 from chatapp.pacing import Pace
@@ -25,6 +29,7 @@ from tests.chatapp.talking import expire, row_of
 from tests.fake_scripts import (
     Chunk,
     Cut,
+    Delay,
     Done,
     Finish,
     Raw,
@@ -110,17 +115,114 @@ async def test_deltas_are_contiguous_and_make_the_final_text(stage: Stage) -> No
     assert len(stage.told_of("delta")) < 200, "deltas are coalesced"
 
 
-async def test_text_is_stored_within_a_second(stage: Stage) -> None:
-    """Breaks when: the checkpoint waits longer, or for the end."""
+async def test_i7_words_are_stored_before_they_are_shown(stage: Stage) -> None:
+    """I7: whatever becomes of this process, what anybody was shown is in the database.
+
+    Breaks when: a delta is published without waiting for its text to be stored.
+    """
+    text = " ".join(f"word{n}" for n in range(200))
+    stage.upstream.enqueue(saying(text, seconds_a_word=0.005))
+    behind: list[tuple[str, str]] = []
+    deliver = stage.bus._deliver
+
+    def delivered(conversation_id: int, published: Published | None) -> None:
+        deliver(conversation_id, published)
+        if published is not None and published.type == "delta":
+            shown = published.json["offset"] + len(published.json["text"])
+            # Looked at now, in the middle of the loop: what another process would find.
+            with ThreadPoolExecutor(1) as pool:
+                kept = pool.submit(kept_of, published.json["seq"]).result()
+            if len(kept) < shown:
+                behind.append((kept, published.json["text"]))
+
+    stage.bus._deliver = delivered  # type: ignore[method-assign]
+    turn = await stage.say()
+    assert turn.status == "complete"
+    assert turn.first_token_at is not None
+    assert len(stage.told_of("delta")) > 5
+    assert behind == []
+
+
+def kept_of(seq: int) -> str:
+    try:
+        return Message.objects.values_list("text", flat=True).get(seq=seq)
+    finally:
+        connections.close_all()
+
+
+async def test_a_database_that_takes_nothing_holds_no_words_back_for_long(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply goes on before its viewers' eyes, and is stored as soon as that can be.
+
+    Breaks when: ``Checkpoints.store`` waits without end, or gives up what could not be stored.
+    """
+    monkeypatch.setattr(checkpoints, "PATIENCE", 0.05)
+    away = True
+    store = progress.acheckpoint
+
+    async def tried(texts: Any) -> set[int]:
+        if away:
+            raise OperationalError("database is locked")
+        return await store(texts)
+
+    monkeypatch.setattr(progress, "acheckpoint", tried)
+    first, second = asyncio.Event(), asyncio.Event()
+    steps = (Text("One "), Wait(first), Text("two "), Wait(second), Text("three"), Finish("stop"))
+    stage.upstream.enqueue(Script(steps=steps))
+    accepted = await stage.send()
+    await stage.told("delta", text="One ")
+    first.set()
+    await stage.told("delta", text="two ")
+    assert (await stage.reply(accepted)).text == ""
+    away = False
+    await until(lambda: reply_of(accepted).text == "One two ")
+    assert (await stored(lambda: turn_of(accepted))).first_token_at is not None
+    second.set()
+    assert (await stage.ended(accepted)).status == "complete"
+    assert deltas(stage) == "One two three"
+
+
+async def test_text_is_stored_at_once(stage: Stage) -> None:
+    """Also where nobody looks: who comes next reads it.
+
+    Breaks when: it is stored for viewers only, or at the end.
+    """
     script, event = held("as far as it came")
     stage.upstream.enqueue(script)
+    stage.bus._viewers.clear()
     accepted = await stage.send()
-    await stage.told("delta")
     took = await until(lambda: reply_of(accepted).text == "as far as it came")
     assert took < 2.0
     assert (await stage.reply(accepted)).status == "streaming"
     event.set()
-    await stage.ended(accepted)
+    await until(lambda: turn_of(accepted).finished_at is not None)
+
+
+async def test_i5_nobody_is_shown_words_of_a_turn_that_another_process_has_ended(
+    stage: Stage,
+) -> None:
+    """Found when its next words are to be stored, which is long before a lease is renewed.
+
+    Breaks when: what was not stored is shown all the same.
+    """
+    gate = asyncio.Event()
+    steps = (Text("One "), Wait(gate), Text("two "), Delay(30), Finish("stop"))
+    stage.upstream.enqueue(Script(steps=steps))
+    accepted = await stage.send()
+    asked = await stage.upstream.came(1)
+    await stage.told("delta", text="One ")
+
+    def ended_elsewhere() -> None:
+        expire(accepted.turn)
+        assert len(progress.sweep(len)) == 1
+
+    await stored(ended_elsewhere)
+    gate.set()
+    await asyncio.wait_for(asked.disconnected.wait(), PATIENCE)
+    await until_gone(stage, accepted)
+    assert deltas(stage) == (await stage.reply(accepted)).text == "One "
+    assert stage.told_of("turn-finished") == []
 
 
 NO_END = Script(steps=(Text("as far "), Text("as it came")))
@@ -420,7 +522,7 @@ async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(
 
 async def until_gone(stage: Stage, accepted: sending.Accepted) -> None:
     async with asyncio.timeout(PATIENCE):
-        while stage.runner.live(accepted.turn) is not None:  # noqa: ASYNC110
+        while accepted.turn in stage.runner._streams:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

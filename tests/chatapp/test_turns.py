@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
@@ -175,7 +175,10 @@ async def test_i11_with_the_summary_model_down_the_turn_is_answered_by_the_ladde
 
 
 def compressed_by_hand(
-    stage: Stage, basis: Basis, profile: Profile
+    stage: Stage,
+    basis: Basis,
+    profile: Profile,
+    on_started: Callable[[], object] | None = None,
 ) -> Coroutine[Any, Any, Outcome]:
     """A run as ``/compact`` begins it."""
     sized = context.sizes(
@@ -190,6 +193,7 @@ def compressed_by_hand(
         engine=stage.machinery.engine(profile),
         sizes=sized,
         trigger=Trigger.MANUAL,
+        on_started=on_started,
     )
 
 
@@ -225,8 +229,10 @@ async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
         stage.upstream.handler = slow
         await compressible(stage)
         basis = await stage.basis()
-        run = compressed_by_hand(stage, basis, await stage.machinery.catalogue.profile(MODEL))
-        await stage.runner.begin_compression(basis.conversation_id, run)
+        begins = asyncio.Event()
+        profile = await stage.machinery.catalogue.profile(MODEL)
+        run = compressed_by_hand(stage, basis, profile, on_started=begins.set)
+        await stage.runner.begin_compression(basis.conversation_id, run, begins)
         accepted = await stage.send("What came meanwhile?")
         await until(lambda: Message.objects.filter(text="What came meanwhile?").exists())
         # The turn waits: no model is asked for a reply.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import aiohttp
 
 from tests.json_client import Json, JsonClient
-from tests.mirror import Mirror
+from tests.mirror import Mirror, Pages
 
 # Seconds until something must have happened, and before a lost socket is opened again.
 PATIENCE = 60
@@ -85,6 +86,8 @@ class Follower:
         self._task = task
         try:
             yield self
+            if task.done():
+                task.result()
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -106,6 +109,11 @@ class Follower:
                 self.longest[seq] = message["text"]
         self._changed.set()
 
+    async def drop(self) -> None:
+        """Lose the connection; the follower comes back by itself."""
+        if self._socket is not None:
+            await self._socket.close()
+
     async def until(self, holds: Callable[[Mirror], Any]) -> None:
         """Wait until the mirror shows it. Raises what the mirror did not take."""
         async with asyncio.timeout(PATIENCE):
@@ -123,3 +131,52 @@ class Follower:
         while (different := self.mirror.difference(await self.client.get())) is not None:
             assert asyncio.get_running_loop().time() < deadline, different
             await asyncio.sleep(0.1)
+            if self._task.done():
+                self._task.result()
+
+
+class PageFollower(Follower):
+    """A page that was loaded once and lives on fragments, as in a browser."""
+
+    pages: Pages
+
+    async def load(self) -> PageFollower:
+        """Show the page as it is now."""
+        page = await html_of(self.client)
+        self.mirror.seen = int(re.findall(r'data-event-no="(\d+)"', page)[0])
+        self.pages = Pages(page)
+        return self
+
+    async def events(self) -> AsyncIterator[Json]:
+        """The fragments of one connection."""
+        address = f"/ws/c/{self.client.code}/?after={self.mirror.seen}"
+        async with self.client._http.ws_connect(address, max_msg_size=0) as socket:
+            self._socket = socket
+            self.connections += 1
+            async for message in socket:
+                yield {"html": message.data}
+            self.close_code = socket.close_code
+        raise ConnectionError(self.close_code)
+
+    def _take(self, event: Json) -> None:
+        self.journal.append(event)
+        numbers = re.findall(r'data-event-no="(\d+)"', event["html"])
+        self.mirror.seen = max([self.mirror.seen, *map(int, numbers)])
+        self.pages.apply(event["html"])
+        self._changed.set()
+
+    async def until_quiet(self) -> None:
+        """Until the words equal those of a fresh page, asked of the same process."""
+        deadline = asyncio.get_running_loop().time() + QUIET
+        while self.pages.text != (fresh := Pages(await html_of(self.client)).text):
+            assert asyncio.get_running_loop().time() < deadline, (self.pages.text, fresh)
+            await asyncio.sleep(0.1)
+            if self._task.done():
+                self._task.result()
+
+
+async def html_of(client: JsonClient) -> str:
+    """The page of the client's conversation, as a browser loads it."""
+    async with client._http.get(f"/c/{client.code}/", headers={"Accept": "text/html"}) as answer:
+        assert answer.status == 200
+        return await answer.text()

@@ -37,7 +37,6 @@ TURN_POINTS = [
     pytest.param("sending.accept:before", marks=soak),
     "sending.accept:commit",
     "sending.accept:after",
-    pytest.param("progress.first_token:after", marks=soak),
     pytest.param("progress.checkpoint:commit", marks=soak),
     "progress.checkpoint:after",
     pytest.param("progress.finish:before", marks=soak),
@@ -99,7 +98,6 @@ async def test_i1_i2_i5_killed_at_a_commit_of_a_turn(
             upstream,
             acknowledged={identity: text},
             follower=follower,
-            killed=True,
         )
     await there.close()
     assert len(page["messages"]) == 2
@@ -233,7 +231,7 @@ async def test_i5_i7_killed_at_a_step_that_can_be_seen(
         await asyncio.to_thread(server.kill)
         follower.client = person
         page = await holds(
-            world, person, upstream, acknowledged={identity: text}, follower=follower, killed=True
+            world, person, upstream, acknowledged={identity: text}, follower=follower
         )
     await there.close()
     assert page["messages"][1]["text"].startswith(kept)

@@ -18,13 +18,19 @@ def count(text: str) -> int:
 
 
 def checkpoint(accepted: sending.Accepted, text: str, reasoning: str = "") -> None:
-    progress.checkpoint([Checkpoint(message_id=accepted.reply_id, text=text, reasoning=reasoning)])
+    progress.checkpoint(
+        [
+            Checkpoint(
+                message_id=accepted.reply_id, turn=accepted.turn, text=text, reasoning=reasoning
+            )
+        ]
+    )
 
 
 def test_it_works(alice: User) -> None:
     code = new(alice)
     accepted = begin(alice, code)
-    progress.first_token(accepted.turn)
+    progress.first_tokens([accepted.turn])
     assert Turn.objects.get().status == "streaming"
     checkpoint(accepted, "Hello you")
     assert Message.objects.get(pk=accepted.reply_id).status == "streaming"
@@ -93,7 +99,7 @@ def test_i7_a_late_checkpoint_does_not_overwrite_the_final_text(alice: User) -> 
     end(accepted, "the whole reply")
     checkpoint(accepted, "the who")
     assert Message.objects.get(pk=accepted.reply_id).text == "the whole reply"
-    progress.first_token(accepted.turn)
+    progress.first_tokens([accepted.turn])
     assert Turn.objects.get().status == "complete"
 
 
@@ -189,9 +195,9 @@ def test_stops_are_told_to_who_runs_the_turns(alice: User) -> None:
 
 def test_the_first_piece_is_noted_once(alice: User) -> None:
     accepted = begin(alice, new(alice))
-    progress.first_token(accepted.turn)
+    progress.first_tokens([accepted.turn])
     first = Turn.objects.get().first_token_at
-    progress.first_token(accepted.turn)
+    progress.first_tokens([accepted.turn])
     assert Turn.objects.get().first_token_at == first
 
 

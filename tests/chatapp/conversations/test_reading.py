@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import progress, reading, replacing, windows
+from chatapp.conversations import looks, progress, reading, replacing, windows
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Summary, TurnStatus
@@ -83,7 +83,7 @@ def test_r05_reading_costs_the_same_number_of_queries_at_any_length(alice: User)
             partial(reading.basis, pk),
             partial(reading.owned_frame, alice.pk, code),
             partial(reading.overview, pk, context_view),
-            partial(reading.glance, pk),
+            partial(looks.glance, pk),
         ]
         counts.append([len(queries(work)) for work in works])
     assert counts[0] == counts[1]
@@ -219,7 +219,11 @@ def test_compression_sees_no_reply_that_has_not_begun(alice: User) -> None:
     items = StoredTranscript().items(row_of(code).pk, after_seq=0, through_seq=4)
     assert [(one.seq, one.open) for one in items] == [(1, False), (2, False), (3, True)]
     progress.checkpoint(
-        [progress.Checkpoint(message_id=begun.reply_id, text="so far", reasoning="")]
+        [
+            progress.Checkpoint(
+                message_id=begun.reply_id, turn=begun.turn, text="so far", reasoning=""
+            )
+        ]
     )
     items = StoredTranscript().items(row_of(code).pk, after_seq=2)
     assert [(one.seq, one.open) for one in items] == [(3, True), (4, True)]
@@ -306,22 +310,12 @@ def test_reading_waits_for_no_writer(alice: User) -> None:
             assert reading.overview(pk, context_view)[2].tail == 5 + 7
             assert len(reading.basis(pk).tail) == 2
             assert reading.owned_frame(alice.pk, code).conversation_id == pk
-            assert reading.glance(pk) == (2, False, False)
+            assert looks.glance(pk) == looks.Glance(
+                event_no=2, running=False, opened=False, written=0
+            )
         finally:
             connection.close()
     assert reading.page(alice.pk, code, context_view).conversation.title == "half written"
-
-
-def test_a_glance_tells_whether_a_turn_is_open(alice: User) -> None:
-    code = new(alice)
-    pk = row_of(code).pk
-    assert reading.glance(pk) == (0, False, False)
-    accepted = begin(alice, code)
-    assert reading.glance(pk) == (1, False, True)
-    end(accepted)
-    assert reading.glance(pk) == (2, False, False)
-    Conversation.objects.update(deleted_at="2026-01-01T00:00Z")
-    assert reading.glance(pk) is None
 
 
 def test_i17_the_mark_around_the_summary_is_its_versions_own(alice: User) -> None:

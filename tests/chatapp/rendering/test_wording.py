@@ -11,7 +11,7 @@ from compression.types import ContextAction, SummaryStatus, Trigger
 
 
 def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
-    return {"trigger": trigger, "restored_from": restored_from}
+    return {"trigger": trigger, "restored_from": restored_from, "instead_of": "manual"}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,12 @@ def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
 )
 def test_what_a_version_was_made_for(trigger: str, restored_from: int | None, said: str) -> None:
     assert wording.cause(version(trigger, restored_from)) == said
+
+
+def test_a_start_afresh_that_is_taken_back_took_no_summary_away() -> None:
+    """Breaks when: what stood there before is not looked at."""
+    taken_back = {**version("restore", 0), "instead_of": "clear"}
+    assert wording.cause(taken_back) == "the start afresh taken back"
 
 
 def test_every_trigger_and_action_has_words() -> None:
