@@ -22,11 +22,12 @@ from django.conf import settings
 from django.urls import path, re_path
 from whitenoise import WhiteNoise
 
-from chatapp import wiring
+from chatapp import bodies, wiring
 from chatapp.consumers import ConversationConsumer
 from chatapp.middleware import call_hooks_inline
 
 call_hooks_inline()
+http_application = bodies.bounded(http_application)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -10,11 +10,11 @@ import socket
 from collections.abc import Callable
 
 from channels.routing import get_default_application
-from daphne.server import Server  # first of Twisted: it chooses the asyncio reactor
+from daphne import server as daphne_server  # first of Twisted: it chooses the asyncio reactor
 from daphne.ws_protocol import WebSocketFactory, WebSocketProtocol
 from twisted.internet import defer, reactor
 
-from chatapp import wiring
+from chatapp import entrance, wiring
 from chatapp.proxies import behind
 
 logger = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 #: Bytes of one websocket message and of one frame. Commands travel by HTTP, so that a larger one
 #: is a mistake or an attack.
 WEBSOCKET_MAX_SIZE = 1024 * 1024
-#: Seconds from the first byte of an HTTP request to the last of its answer.
+#: Seconds from the last byte of an HTTP request to the last of its answer.
 HTTP_TIMEOUT = 120
 #: Seconds between pings, and until an unanswered one closes the socket of a peer that vanished.
 PING_INTERVAL = 20
@@ -106,7 +106,8 @@ def serve(listener: socket.socket, *, ready: Callable[[], None], proxies: int = 
         ready()
 
     WebSocketFactory.protocol = ViewerProtocol
-    server = Server(
+    daphne_server.HTTPFactory = entrance.Factory
+    server = entrance.StreamingServer(
         # Not Daphne's own reading of the header, which believes what the sender wrote first.
         behind(get_default_application(), proxies),
         # Daphne closes the descriptor that it is given.

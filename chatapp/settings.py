@@ -58,6 +58,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    # Last: it answers in whatever form was asked for, and the others set their headers.
+    "chatapp.views.failures.refusals",
 ]
 ROOT_URLCONF = "chatapp.urls"
 ASGI_APPLICATION = "chatapp.asgi.application"
@@ -193,7 +195,8 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
-# Larger than any message in form encoding, smaller than what would hurt.
+# Larger than any message in form encoding, smaller than what would hurt. No request but an import
+# may be larger: chatapp.bodies.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 
 OPENAI_BASE_URL = environment.text("OPENAI_BASE_URL")

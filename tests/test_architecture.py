@@ -31,6 +31,7 @@ ENTRANCES = (
     "chatapp.admin",
     "chatapp.management",
     "chatapp.server",
+    "chatapp.entrance",
 )
 #: Data flows one way: who must not reach whom, directly or through others.
 NEVER_REACHES = {

@@ -53,6 +53,13 @@ def still_signed_in(session_key: str | None, user_id: int) -> bool:
     return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
+def has_signed_in(session_key: str | None) -> bool:
+    """Whether this is the session of somebody who may use the chat."""
+    request = HttpRequest()
+    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    return person(request).is_active
+
+
 def person(request: HttpRequest) -> User | AnonymousUser:
     """Whose request this is: session and account, read in one unit of work."""
     user = get_user(request)
@@ -61,6 +68,7 @@ def person(request: HttpRequest) -> User | AnonymousUser:
 
 
 aperson = across(person)
+ahas_signed_in = across(has_signed_in)
 achosen = across(chosen)
 achange = across(change)
 adefault_model = across(default_model)

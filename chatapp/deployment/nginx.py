@@ -24,14 +24,14 @@ def site(
     listen: str = "",
     certificate: str = "",
     key: str = "",
-    body: str = "101m",
+    body: str = "9m",
 ) -> str:
     """The configuration of one site.
 
     ``servers`` are ``host:port`` of the processes; ``listen`` is an address and port without TLS,
-    for tries on one machine; ``certificate`` and ``key`` are paths; ``body`` is the largest
-    request: an import of 100 MB and what the browser wraps around it. Raises ValueError for what
-    nginx would misread, and when neither or both of ``listen`` and a certificate are given.
+    for tries on one machine; ``certificate`` and ``key`` are paths; ``body`` is what the proxy
+    keeps of a request before a process sees it, a little more than they take. Raises ValueError
+    for what nginx would misread, and when neither or both of ``listen`` and a certificate are given.
     """
     if bool(listen) == bool(certificate and key):
         raise ValueError("Give either a certificate with its key, or an address to listen on.")

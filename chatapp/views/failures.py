@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from asgiref.sync import iscoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
 
+from chatapp.bodies import refusal_of
 from chatapp.errors import Forbidden, InternalError, NotFound
 from chatapp.views.answers import failure, unreadable
 
@@ -30,3 +33,25 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 def server_error(request: HttpRequest) -> HttpResponseBase:
     """500; what happened is in the log."""
     return failure(request, InternalError())
+
+
+@sync_and_async_middleware
+def refusals(get_response):  # type: ignore[no-untyped-def]
+    """Answer a request whose body :mod:`chatapp.bodies` did not let in."""
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            if error := refusal_of(request):
+                return failure(request, error)
+            response: HttpResponseBase = await get_response(request)
+            return response
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
+        if error := refusal_of(request):
+            return failure(request, error)
+        response: HttpResponseBase = get_response(request)
+        return response
+
+    return synchronous

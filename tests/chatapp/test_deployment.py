@@ -7,10 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from django.conf import settings
+from django.urls import reverse
 
-from chatapp import server
+from chatapp import entrance, server
 from chatapp.deployment.nginx import FOLDER, main, site
-from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.servers import free_port
 from tests.services import ensure_nginx
 
@@ -86,9 +87,22 @@ def test_a_sign_in_link_is_in_no_log_of_the_proxy() -> None:
     assert "proxy_set_header" not in own[1]
 
 
-def test_an_import_of_the_largest_size_passes_the_proxy() -> None:
+def test_bodies_pass_the_proxy_as_far_as_the_processes_take_them() -> None:
     """Breaks when: the proxy's limit is below the program's, whose sentence nobody would see."""
     text = site(["127.0.0.1:8001"], name="chat.example.org", listen="127.0.0.1:8000")
-    limit = re.search(r"client_max_body_size (\d+)m;", text)
+    limit = re.search(r"^    client_max_body_size (\d+)m;", text, re.MULTILINE)
     assert limit is not None
-    assert int(limit[1]) * 1024**2 > MAX_BYTES
+    assert int(limit[1]) * 1024**2 > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    (imports,) = re.findall(r"location = (/\S+) \{\s+client_max_body_size 0;", text)
+    assert imports == reverse("import")
+
+
+def test_the_proxy_lets_go_of_a_connection_first() -> None:
+    """Else a command is sent into a connection that is being closed, and lost.
+
+    Breaks when: ``Patience.idle`` falls below what nginx keeps an idle connection for.
+    """
+    text = site(["127.0.0.1:8001"], name="chat.example.org", listen="127.0.0.1:8000")
+    kept = re.search(r"keepalive_timeout (\d+)s;", text)
+    assert kept is not None
+    assert int(kept[1]) < entrance.PATIENCE.idle

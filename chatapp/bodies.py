@@ -1,0 +1,131 @@
+"""How many bytes a request may bring, judged before they are read.
+
+For every server that speaks ASGI. What a request says of its length is believed only where it is
+too much; beyond that, bytes are counted as they come, and nothing more is read once they are too
+many. The refusal is answered by Django (:func:`chatapp.views.failures.refusals`), in the form that
+was asked for and with the headers of every other answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, parse_cookie
+from django.urls import reverse
+
+from chatapp.conversations.people import ahas_signed_in
+from chatapp.errors import RequestTooLarge, StorageUnavailable
+from chatapp.transfer.openai_messages import MAX_BYTES
+from compression.database import AWAY
+from compression.exceptions import UserFacingError
+
+logger = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+#: Bytes that anybody may send: forms to sign in, and some room. Taking apart the 8 MB that are
+#: allowed otherwise takes the interpreter up to a second, which is for people who are known.
+ANYBODY_MAX = 256 * 1024
+#: What a browser wraps around an imported file.
+ENVELOPE = 1024 * 1024
+_REFUSAL = "palimpsest.refusal"
+
+
+def bounded(application: Application) -> Application:
+    """The application behind the limits of this module."""
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+            return
+        door = _Door(scope)
+        refused: UserFacingError | None = await door.refusal(_said_length(scope))
+        came = 0
+
+        async def counted() -> Message:
+            nonlocal came, refused
+            message = await receive()
+            if message["type"] == "http.request":
+                came += len(message.get("body", b""))
+                refused = await door.refusal(came)
+            # So an application lets go of what it has read, and does not answer.
+            return {"type": "http.disconnect"} if refused else message
+
+        if refused is None:
+            await application(scope, counted, send)
+        if refused is not None:
+            await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
+
+    return checked
+
+
+def refusal_of(request: HttpRequest) -> UserFacingError | None:
+    """Why this request's body was not let in; None when it was."""
+    refusal: UserFacingError | None = getattr(request, "scope", {}).get(_REFUSAL)
+    return refusal
+
+
+class _Door:
+    """The limits of one request. Asks who sends it only when that matters."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._is_import = scope["path"] == reverse("import")
+        self._known = False
+
+    async def refusal(self, size: int) -> UserFacingError | None:
+        """What to answer to a request that brings ``size`` bytes; None when it may."""
+        if size <= ANYBODY_MAX:
+            return None
+        if self._is_import and size > MAX_BYTES + ENVELOPE:
+            return RequestTooLarge(
+                f"The file is larger than {MAX_BYTES // 1024**2} MB, the limit. Nothing was "
+                "imported."
+            )
+        if not self._is_import and size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            return RequestTooLarge()
+        try:
+            self._known = self._known or await self._is_signed_in()
+        except AWAY:
+            logger.exception("Nobody knows whether this request's sender is signed in.")
+            return StorageUnavailable()
+        if self._known:
+            return None
+        return RequestTooLarge(
+            "You are signed out, and only people who are signed in may send that much. Sign in "
+            "and try again. Nothing was changed."
+        )
+
+    async def _is_signed_in(self) -> bool:
+        headers = self._scope["headers"]
+        sent = b"; ".join(value for name, value in headers if name.lower() == b"cookie")
+        key = parse_cookie(sent.decode("latin-1")).get(settings.SESSION_COOKIE_NAME)
+        return key is not None and await ahas_signed_in(key)
+
+
+def _said_length(scope: Scope) -> int:
+    """What the headers say; 0 when they say nothing that could be believed."""
+    said = [value for name, value in scope["headers"] if name.lower() == b"content-length"]
+    return max((int(value[:20]) for value in said if value.isdigit()), default=0)
+
+
+def _nothing_to_read() -> Receive:
+    """An empty body; what was sent stays with the server."""
+    messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> Message:
+        if messages:
+            return messages.pop()
+        # Django listens for the end of the connection, until it has answered.
+        never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        return await never
+
+    return receive

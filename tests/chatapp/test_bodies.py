@@ -1,0 +1,111 @@
+"""The limits of bodies as any ASGI server meets them, without one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+
+from chatapp import asgi, bodies
+from chatapp.conversations import people
+from chatapp.transfer.openai_messages import MAX_BYTES
+
+PIECE = b"x" * 65536
+
+pytestmark = [pytest.mark.django_db(transaction=True)]
+
+
+class Sender:
+    """What a server that reads as it is asked to would hand over, without end."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.status = 0
+        self.body = b""
+
+    async def receive(self) -> dict[str, Any]:
+        self.taken += len(PIECE)
+        return {"type": "http.request", "body": PIECE, "more_body": True}
+
+    async def send(self, message: Any) -> None:
+        self.status = message.get("status", self.status)
+        self.body += message.get("body", b"")
+
+    @property
+    def error(self) -> Any:
+        return json.loads(self.body)["error"]
+
+
+async def posted(path: str, session: str = "", length: str | None = None) -> Sender:
+    """What comes of a POST of more than is said."""
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"accept", b"application/json"),
+        # Two of them, as some proxies send.
+        (b"cookie", b"csrftoken=" + b"x" * 32),
+        (b"cookie", f"sessionid={session}".encode()),
+        (b"x-csrftoken", b"x" * 32),
+        (b"content-type", b"application/x-www-form-urlencoded"),
+    ]
+    if length is not None:
+        headers.append((b"content-length", length.encode()))
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 80),
+    }
+    sender = Sender()
+    await asgi.application(scope, sender.receive, sender.send)
+    return sender
+
+
+async def session_of(person: User) -> str:
+    client = AsyncClient()
+    await client.aforce_login(person)
+    key = client.cookies[settings.SESSION_COOKIE_NAME].value
+    assert await people.ahas_signed_in(key)
+    return str(key)
+
+
+@pytest.mark.parametrize("path", ["/c/", "/import/", "/accounts/login/", "/nowhere/"])
+async def test_n01_who_is_not_known_is_not_listened_to(path: str) -> None:
+    """Breaks when: bytes are counted only against what a length says."""
+    for length, least in ((None, bodies.ANYBODY_MAX), ("7", bodies.ANYBODY_MAX), ("300000", 0)):
+        sender = await posted(path, length=length)
+        assert sender.status == 413
+        assert sender.error["code"] == "request_too_large"
+        assert sender.taken <= least + len(PIECE)
+
+
+async def test_n01_every_route_has_its_limit(alice: User) -> None:
+    """Breaks when: the import's limit is everybody's, or none is counted as it comes."""
+    key = await session_of(alice)
+    most = {"/c/": settings.DATA_UPLOAD_MAX_MEMORY_SIZE, "/import/": MAX_BYTES + bodies.ENVELOPE}
+    for path, limit in most.items():
+        sender = await posted(path, key)
+        assert sender.status == 413
+        assert limit < sender.taken <= limit + len(PIECE)
+        # More than that is not even begun.
+        assert (await posted(path, key, str(limit + 1))).taken == 0
+        assert (await posted(path, key, "9" * 5000)).taken == 0
+
+
+async def test_who_was_switched_off_is_not_known(alice: User) -> None:
+    """Breaks when: a session is looked for, and not whose it is."""
+    key = await session_of(alice)
+    await User.objects.filter(pk=alice.pk).aupdate(is_active=False)
+    sender = await posted("/import/", key, "1000000")
+    assert (sender.status, sender.taken) == (413, 0)
+    assert "signed out" in sender.error["message"]
