@@ -102,7 +102,8 @@ def plan(
     ``items`` are all live items after the boundary. ``through_seq`` asks to compress up to that
     message, and is moved back to the nearest cut. An automatic run keeps as much verbatim as the
     tail's share holds; a manual one, and one that is made for the number of messages, keeps the
-    turns and messages of the settings. Raises :class:`NothingToCompress` with the figures when no span exists or none is worth a call.
+    turns and messages of the settings. Raises :class:`NothingToCompress` with the figures when no
+    span exists or none is worth a call.
     """
     outline = _Outline.of(items)
     if not outline.cuts:

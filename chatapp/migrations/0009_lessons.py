@@ -40,7 +40,7 @@ def put_on_trial(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("chatapp", "0006_messages_being_compressed"),
+        ("chatapp", "0007_records_outlive"),
     ]
 
     operations = [

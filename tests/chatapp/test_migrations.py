@@ -10,7 +10,8 @@ from django.core.management import call_command
 from django.db import connection
 
 from chatapp import migrations
-from chatapp.models import AccessRecord, Summary
+from chatapp.conversations import profiles
+from chatapp.models import AccessRecord, ModelProfile, Summary
 from tests.chatapp.talking import exchange, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
@@ -78,3 +79,30 @@ def test_records_of_before_get_the_names_of_their_people(alice: User, bob: User)
     record.refresh_from_db()
     assert (record.viewer_name, record.owner_name) == ("bob", "alice")
     assert record.conversation_code == conversation.code
+
+
+def test_what_was_learned_for_ever_goes_on_trial() -> None:
+    """A window of an earlier release that one refusal had taught, and a flag that one had cleared.
+
+    Breaks when: they stay in place of what the server says, or are forgotten as if never seen.
+    """
+    ModelProfile.objects.create(
+        name="one",
+        window=4096,
+        supports_usage=False,
+        max_output_tokens=700,
+        sources={
+            "window": "learned",
+            "supports_usage": "learned",
+            "max_output_tokens": "operator",
+        },
+    )
+    call_command("migrate", "chatapp", "0006", verbosity=0)
+    call_command("migrate", verbosity=0)
+    row = ModelProfile.objects.get()
+    assert (row.window, row.supports_usage, row.max_output_tokens) == (8192, True, 700)
+    assert profiles.in_force(row) == {"window": 4096, "supports_usage": False}
+    profiles.save({"one": {"window": 32_000, "sources": {"window": "server"}}})
+    row = ModelProfile.objects.get()
+    assert (row.window, row.max_output_tokens) == (32_000, 700)
+    assert not any(lesson.confirmed for lesson in profiles.lessons(row).values())

@@ -34,6 +34,7 @@ from tests.fake_scripts import (
     Script,
     Text,
     Tool,
+    Usage,
     Wait,
     calling,
     default_answer,
@@ -522,3 +523,28 @@ async def test_a_reply_that_may_not_be_so_long_is_asked_for_shorter(
         learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
     assert profiles.in_force(learned) == {"max_output_tokens": 500}
     assert [one["max_tokens"] for one in asked_of(stage)] == [2048, 500]
+
+
+async def test_a_wrong_window_of_one_refusal_is_taken_back_by_a_longer_reply(
+    alice: User, tmp_path: Path
+) -> None:
+    """One wrong figure left a model at 4,096 for ever: here it lasts until it is spoken against.
+
+    Breaks when: a reported prompt above the learned window changes nothing.
+    """
+
+    def told(request: Json) -> Script:
+        return saying("Yes.", usage=Usage(prompt_tokens=5000))
+
+    async with staged(alice, tmp_path, window=16_384) as stage:
+        stage.upstream.enqueue(
+            failing(400, "Maximum context length is 4096 tokens.", code="context_length_exceeded")
+        )
+        assert (await stage.say("Hello")).status == "complete"
+        learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
+        assert profiles.in_force(learned) == {"window": 4096}
+        stage.upstream.handler = told
+        assert (await stage.say("And now?")).status == "complete"
+        learned = await stored(lambda: ModelProfile.objects.get(name=MODEL))
+    assert profiles.in_force(learned) == {}
+    assert (learned.window, learned.longest_prompt) == (16_384, 5000)

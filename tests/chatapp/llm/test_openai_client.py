@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -509,6 +510,44 @@ async def test_what_a_server_does_not_know_is_left_out_and_remembered(
     ]
     await client.complete(request)
     assert len(upstream.chats) == 6, "the second request is right at once"
+
+
+async def test_what_was_refused_in_passing_is_asked_for_again_and_taken(
+    upstream: FakeUpstream, make: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A 400 of one moment turned off JSON schemas for the life of the process.
+
+    Breaks when: the client remembers a refusal for ever, or does not tell that it has passed.
+    """
+    monkeypatch.setattr("chatapp.llm.openai_client.REMEMBERED", 0.0)
+    upstream.enqueue(failing(400, "response_format: try again later"))
+    lessons = Lessons()
+    client = make(on_learned=lessons)
+    wanted = ChatRequest(
+        model="m", messages=REQUEST.messages, response_format={"type": "json_object"}
+    )
+    await client.complete(wanted)
+    await client.complete(replace(wanted, response_format=None))
+    assert lessons.learned == [("m", "supports_json_schema", False)]
+    await client.complete(wanted)
+    assert "response_format" in upstream.chats[-1].json
+    assert lessons.learned[1:] == [("m", "supports_json_schema", True)]
+    await client.complete(wanted)
+    assert len(lessons.learned) == 2, "once told"
+
+
+async def test_what_is_refused_again_is_told_again(
+    upstream: FakeUpstream, make: MakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that the lesson is confirmed. Breaks when: only what is new to the client is told."""
+    monkeypatch.setattr("chatapp.llm.openai_client.REMEMBERED", 0.0)
+    upstream.handler = picky
+    lessons = Lessons()
+    client = make(on_learned=lessons)
+    for _ in range(2):
+        await client.complete(REQUEST)
+    usage = (REQUEST.model, "supports_usage", False)
+    assert lessons.learned.count(usage) == 2
 
 
 async def test_a_server_that_always_complains_is_not_asked_for_ever(
