@@ -271,7 +271,7 @@ async def cancelled(conversation: Conversation, at: int, **options: Any) -> Scri
     scribe = Scribe()
     scribe.holds[parts[at - 1][0]] = asyncio.Event()
     run = asyncio.create_task(compress(conversation, scribe, **options))
-    await scribe.began.wait()
+    await asyncio.wait_for(scribe.began.wait(), 10)
     await services.cancel(conversation.pk)
     assert (await run).code == "compression_cancelled"
     return scribe
@@ -334,7 +334,7 @@ async def test_parts_of_another_focus_or_summary_are_not_gone_on_with(
     scribe = Scribe()
     scribe.holds[1] = asyncio.Event()
     run = asyncio.create_task(compress(conversation, scribe))
-    await scribe.began.wait()
+    await asyncio.wait_for(scribe.began.wait(), 10)
     await services.cancel(conversation.pk)
     await run
     assert await database(partial, conversation)
