@@ -11,6 +11,7 @@ from chatapp.catalogue import Profile
 from chatapp.conversations.masks import amask
 from chatapp.conversations.progress import aset_truncated
 from chatapp.conversations.reading import abasis, aunlocked_basis
+from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.counting import message_tokens
 from chatapp.errors import ContextBlocked
 from compression import conf, planner, services, store
@@ -346,7 +347,8 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
     if prepared.decision.action is ContextAction.MASK:
         await _mask(conversation_id, means, prepared)
         prepared = await _judged(await _read(conversation_id, means), means, _Tried())
-    if prepared.decision.action is ContextAction.PREPARE and means.engine.summarizers:
+    wanted = prepared.decision.action is ContextAction.PREPARE and means.engine.summarizers
+    if wanted and await aconversation_within_limit(conversation_id):
         with activity.about(conversation=conversation_id):
             await services.prepare(
                 conversation_id,
