@@ -52,6 +52,12 @@ def about(**subject: Any) -> Iterator[None]:
         _subject.reset(token)
 
 
+def conversation() -> int | None:
+    """The conversation for which calls are made in this context."""
+    found = (_subject.get() or {}).get("conversation")
+    return found if isinstance(found, int) else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
     """The latest calls of one conversation."""

@@ -12,6 +12,7 @@ from typing import Any
 from chatapp import activity, context, wiring
 from chatapp.conversations import access, beginning, branching, pins, replacing, sending
 from chatapp.conversations.reading import abasis, aowned_frame, aspoken
+from chatapp.conversations.spending import arequire_within_limit
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.preparation import compression_settings
 from chatapp.sizing import (
@@ -41,7 +42,8 @@ async def send(
 ) -> sending.Accepted | sending.Queued:
     """Store a message and begin its turn; only then answer. ``frame``: from ``aowned_frame``.
 
-    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies.
+    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies
+    and DailyLimit.
     """
     frame = frame or await aowned_frame(user_id, code)
     profile = await profile_of(frame.model)
@@ -187,9 +189,10 @@ async def compact(
 ) -> str:
     """Compress now: ``"started"``, or ``"running"`` when a run is under way already.
 
-    Raises NotFound, and NothingToCompress before any model is called.
+    Raises NotFound, and NothingToCompress and DailyLimit before any model is called.
     """
     frame = await aowned_frame(user_id, code)
+    await arequire_within_limit(user_id)
     profile = await profile_of(frame.model)
     basis = await abasis(frame.conversation_id)
     machinery, runner, begins = wiring.machinery(), wiring.runner(), asyncio.Event()

@@ -11,6 +11,7 @@
     │   ├── MessageTooLarge         too_large           413   fields: the figures
     │   ├── TurnOpen                turn_open           409
     │   ├── TooManyReplies          too_many_replies    429   fields: most
+    │   ├── DailyLimit              daily_limit         429   fields: ends_at
     │   ├── MovedOn                 moved_on            409   fields: last_seq
     │   ├── Summarised              summarised          409   fields: seq, boundary
     │   ├── NothingToStop           nothing_to_stop     409
@@ -33,6 +34,7 @@ Do not raise :class:`ChatError` itself.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from compression.exceptions import UserFacingError
 
@@ -148,6 +150,29 @@ class TooManyReplies(ChatError):
         "As many replies as one person may have at once are being written for you. Wait for one "
         "to end or stop one, then send again. Nothing was sent."
     )
+
+
+class DailyLimit(ChatError):
+    """One person's calls of models have taken what they may take in a day."""
+
+    code = "daily_limit"
+    status = 429
+    default_message = (
+        "You have used today what one person may use in a day. It begins anew at midnight. "
+        "Nothing was sent."
+    )
+
+    @classmethod
+    def until(cls, ends_at: datetime, now: datetime) -> DailyLimit:
+        """The error with the moment at which the next day begins."""
+        minutes = -(-(ends_at - now).total_seconds() // 60)
+        hours, rest = divmod(int(minutes), 60)
+        wait = f"{hours} h {rest} min" if hours else f"{rest} min"
+        return cls(
+            "You have used today what one person may use in a day. It begins anew at "
+            f"{ends_at:%H:%M %Z}, in {wait}. Nothing was sent.",
+            fields={"ends_at": ends_at.isoformat()},
+        )
 
 
 class MovedOn(ChatError):

@@ -347,6 +347,23 @@ class UserSettings(models.Model):
         return f"settings of {self.user_id}"
 
 
+class DailyUse(models.Model):
+    """What a person's calls of models took in one day; kept while there is a daily limit."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="daily_uses")
+    day = models.DateField()
+    # In the server's time zone.
+    tokens = models.PositiveBigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=16, decimal_places=6, default=0)
+    # US dollars.
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "day"], name="daily_use_once")]
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.tokens} tokens of {self.person_id}"
+
+
 class AccessRecord(models.Model):
     """Somebody with permission looked at another person's conversation, or changed its summary.
 

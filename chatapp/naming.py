@@ -16,6 +16,7 @@ from chatapp.conversations.access import (
     aset_automatic_title,
 )
 from chatapp.conversations.reading import abasis
+from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import LLMError
 from chatapp.rendering import titles
@@ -63,7 +64,7 @@ async def name_by_model(
     basis = await abasis(conversation_id)
     question = next((one.text for one in basis.tail if one.role == "user"), "")
     reply = next((one.text for one in basis.tail if one.role == "assistant" and one.text), "")
-    if not question or not reply:
+    if not question or not reply or not await aconversation_within_limit(conversation_id):
         return
     quoted = f"<user>\n{question[:SHOWN]}\n</user>\n<assistant>\n{reply[:SHOWN]}\n</assistant>"
     if profile.supports_system_role:

@@ -11,6 +11,7 @@ from chatapp.catalogue import Profile
 from chatapp.conversations.masks import Masked, amask
 from chatapp.conversations.progress import aset_truncated
 from chatapp.conversations.reading import abasis, aunlocked_basis
+from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.counting import message_tokens
 from chatapp.errors import ContextBlocked
 from compression import conf, planner, services, store
@@ -348,7 +349,8 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
         await _mask(conversation_id, means, prepared)
         prepared = await _judged(await _read(conversation_id, means), means, _Tried())
     engine = means.engine(prepared.sizes)
-    if prepared.decision.action is ContextAction.PREPARE and engine.summarizers:
+    wanted = prepared.decision.action is ContextAction.PREPARE and engine.summarizers
+    if wanted and await aconversation_within_limit(conversation_id):
         with activity.about(conversation=conversation_id):
             await services.prepare(
                 conversation_id,

@@ -208,6 +208,9 @@ MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
 # One process writes some hundred replies at once: one person cannot take them all, and whoever
 # works in several tabs does not notice the limit.
 REPLIES_PER_USER = environment.integer("REPLIES_PER_USER", 10, least=1)
+# 0: no limit, and nothing is counted.
+DAILY_TOKENS_PER_USER = environment.integer("DAILY_TOKENS_PER_USER", 0)
+DAILY_COST_PER_USER = environment.share("DAILY_COST_PER_USER", 0.0, low=0.0, high=1_000_000.0)
 AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)

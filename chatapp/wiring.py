@@ -18,10 +18,11 @@ from chatapp.catalogue import Catalogue
 from chatapp.conversations import progress
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.adapt import Learned
-from chatapp.llm.client import LLMClient
+from chatapp.llm.client import LLMClient, TokenUsage
 from chatapp.llm.demo import DemoClient
 from chatapp.llm.prices import PriceList
 from chatapp.machinery import Machinery
+from chatapp.metering import MeteredClient
 from chatapp.pacing import Pace
 from chatapp.presence import Presence
 from chatapp.rendering import fragments
@@ -52,6 +53,11 @@ def _client() -> LLMClient:
     )
 
 
+def _cost_of(model: str, usage: TokenUsage) -> float | None:
+    profile = machinery().catalogue.known_profile(model)
+    return profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+
+
 async def _learned(model: str, fact: str, value: Learned) -> None:
     """By the catalogue, so that it counts from the next request on."""
     await machinery().catalogue.learn(model, fact, value)
@@ -66,7 +72,8 @@ def pace() -> Pace:
 @cache
 def machinery() -> Machinery:
     """What turns run on."""
-    client = RecordedClient(_client(), ActivityLog(settings.ACTIVITY_LOG_DIR))
+    recorded = RecordedClient(_client(), ActivityLog(settings.ACTIVITY_LOG_DIR))
+    client = MeteredClient(recorded, default_counter(), _cost_of)
     return Machinery(
         client=client,
         catalogue=Catalogue(

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
+from django.utils import timezone
 
-from chatapp.models import Conversation, Message, Summary
+from chatapp.conversations import spending
+from chatapp.models import Conversation, DailyUse, Message, Summary
 
 if TYPE_CHECKING:
     DjangoUserAdmin = UserAdmin[User]
@@ -75,9 +79,44 @@ class PersonAdmin(DjangoUserAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: User | None = None
     ) -> list[str] | tuple[str, ...]:
-        """What gives rights, for who is no superuser."""
-        fields = super().get_readonly_fields(request, obj)
+        """What gives rights, for who is no superuser; and what was counted."""
+        fields = (*super().get_readonly_fields(request, obj), "used_today")
         return fields if _superuser(request) else (*fields, *RIGHTS)
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """With today's use, where it is counted."""
+        sets = super().get_fieldsets(request, obj)
+        if obj is None or not spending.limited():
+            return sets
+        return (*sets, ("Daily limit", {"fields": ("used_today",)}))
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """With today's use, where it is counted."""
+        columns = super().get_list_display(request)
+        return (*columns, "used_today") if spending.limited() else columns
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """With today's use, in the same query."""
+        today = DailyUse.objects.filter(person=OuterRef("pk"), day=timezone.localdate())
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(
+                tokens_today=Subquery(today.values("tokens")),
+                cost_today=Subquery(today.values("cost")),
+            )
+        )
+
+    @admin.display(description="used today")
+    def used_today(self, person: Any) -> str:
+        """What was used today, of how much."""
+        parts = []
+        tokens, cost = settings.DAILY_TOKENS_PER_USER, settings.DAILY_COST_PER_USER
+        if tokens:
+            parts.append(f"{person.tokens_today or 0:,} of {tokens:,} tokens")
+        if cost:
+            parts.append(f"${person.cost_today or 0:,.2f} of ${cost:,.2f}")
+        return ", ".join(parts)
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

@@ -1,4 +1,4 @@
-"""How many replies are written for one person at once, in all conversations and processes."""
+"""Whether one more reply may be written for a person: of those at once, and of the day's."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 
+from chatapp.conversations.spending import require_within_limit, within_limit
 from chatapp.errors import TooManyReplies
 from chatapp.models import Turn
 
 
 def has_room(owner_id: int) -> bool:
     """Whether one more turn may begin; part of the transaction that begins it."""
+    return within_limit(owner_id) and _is_one_free(owner_id)
+
+
+def _is_one_free(owner_id: int) -> bool:
     if connection.features.has_select_for_update:
         # Else two that begin at once, in two conversations, do not see each other.
         owner = get_user_model().objects.filter(pk=owner_id)
@@ -21,6 +26,7 @@ def has_room(owner_id: int) -> bool:
 
 
 def require_room(owner_id: int) -> None:
-    """Raises TooManyReplies."""
-    if not has_room(owner_id):
+    """Raises DailyLimit, TooManyReplies."""
+    require_within_limit(owner_id)
+    if not _is_one_free(owner_id):
         raise TooManyReplies(fields={"most": settings.REPLIES_PER_USER})

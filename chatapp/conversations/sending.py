@@ -15,6 +15,7 @@ from django.utils import timezone
 from chatapp.conversations.access import owned, parse_code
 from chatapp.conversations.reading import message_view
 from chatapp.conversations.room import has_room, require_room
+from chatapp.conversations.spending import require_within_limit
 from chatapp.conversations.windows import for_screen
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
@@ -128,7 +129,7 @@ def begin(
 ) -> Accepted:
     """Store the user's message (unless ``question`` is one already), the turn, the empty reply.
 
-    Raises TooManyReplies.
+    Raises TooManyReplies, DailyLimit.
     """
     require_room(row.owner_id)
     first = _allocate(row, 1 if question else 2)
@@ -215,8 +216,8 @@ def accept(
 
     ``tokens`` are ruler tokens of the message; ``holder`` is the process that will run the turn.
     Once this returns and its transaction is committed, the message survives anything. Raises
-    NotFound, TurnOpen when another message waits already, TooManyReplies, and MovedOn when the
-    sender had not seen the conversation's last message (``last_seen_seq``).
+    NotFound, TurnOpen when another message waits already, TooManyReplies, DailyLimit, and MovedOn
+    when the sender had not seen the conversation's last message (``last_seen_seq``).
     """
     row = locked(user_id, code)
     repeated = _repeated(row, client_msg_id)
@@ -230,6 +231,8 @@ def accept(
         # Also with no turn open: what waits was acknowledged and comes first.
         raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
     if open_turn(row) is not None:
+        # It would wait until tomorrow, and nobody would say so.
+        require_within_limit(row.owner_id)
         Conversation.objects.filter(pk=row.pk).update(
             draft=text,
             draft_client_msg_id=client_msg_id,

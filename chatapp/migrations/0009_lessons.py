@@ -40,7 +40,7 @@ def put_on_trial(apps, schema_editor):
 class Migration(migrations.Migration):
 
     dependencies = [
-        ("chatapp", "0007_records_outlive"),
+        ("chatapp", "0008_daily_use"),
     ]
 
     operations = [
