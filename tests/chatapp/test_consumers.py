@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
 from chatapp import consumers, events, wiring
-from chatapp.asgi import application
 from chatapp.bus import BACKLOG, Bus
 from chatapp.models import Conversation, Message
+from tests.chatapp.viewing import PATIENCE, Screen
 from tests.fake_scripts import Delay, Finish, Script, Step, Text, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
-from tests.mirror import Mirror
+from tests.mirror import Json
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.events]
-
-Json = dict[str, Any]
-PATIENCE = 20
 
 
 @pytest.fixture
@@ -46,60 +41,6 @@ async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
 @pytest.fixture
 async def code(client: AsyncClient) -> str:
     return await new_conversation(client)
-
-
-class Screen(Mirror):
-    """A mirror that follows this process's product."""
-
-    def __init__(self, client: AsyncClient, code: str, *, html: bool = False) -> None:
-        super().__init__()
-        self.client, self.code = client, code
-        self._format = "html" if html else "json"
-        self._socket: WebsocketCommunicator | None = None
-
-    async def connect(self) -> None:
-        cookie = f"sessionid={self.client.cookies['sessionid'].value}".encode()
-        self._socket = WebsocketCommunicator(
-            application,
-            f"/ws/c/{self.code}/?format={self._format}&after={self.seen}",
-            headers=[(b"origin", b"http://testserver"), (b"cookie", cookie)],
-        )
-        accepted, _ = await self._socket.connect(PATIENCE)
-        assert accepted
-
-    async def next(self) -> Json:
-        """The next event, applied; the close code as ``{"type": "closed", "code": …}``."""
-        assert self._socket is not None
-        message = await self._socket.receive_output(PATIENCE)
-        if message["type"] == "websocket.close":
-            return {"type": "closed", "code": message["code"]}
-        event: Json = json.loads(message["text"])
-        self.apply(event)
-        return event
-
-    async def fragment(self) -> str:
-        """The next event as HTML."""
-        assert self._socket is not None
-        return str((await self._socket.receive_output(PATIENCE))["text"])
-
-    async def until(self, type_: str) -> list[Json]:
-        seen = [await self.next()]
-        while seen[-1]["type"] != type_:
-            assert seen[-1]["type"] != "closed"
-            seen.append(await self.next())
-        return seen
-
-    async def until_quiet(self) -> None:
-        """Until the reply is there: its end was told, or a state without an open turn."""
-        while self.turn is not None or not self.messages:
-            assert (await self.next())["type"] != "closed"
-
-    async def disconnect(self) -> None:
-        assert self._socket is not None
-        await self._socket.disconnect(timeout=PATIENCE)
-
-    async def equals_a_fresh_load(self) -> None:
-        self.equals((await self.client.get(f"/c/{self.code}/", headers=JSON)).json())
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ LIFETIME = float(os.environ.get("TESTS_LIFETIME", "3600"))
 class Hastened(AppConfig):
     """``TESTS_BUS=lost`` makes the bus deliver nothing at all, within the process neither.
 
-    ``TESTS_BUS=some`` has Redis lose every other event of each kind that this process publishes,
+    ``TESTS_BUS=some`` has Redis lose every third event of each kind that this process publishes,
     ``TESTS_BUS=context`` all of that kind.
     """
 
@@ -54,7 +54,7 @@ Send = Callable[..., Awaitable[None]]
 
 def _losing(lost: str, send: Send) -> Send:
     turns: defaultdict[str, Iterator[bool]] = defaultdict(
-        lambda: itertools.cycle([True, lost != "some"])
+        lambda: itertools.cycle([True, True, lost != "some"])
     )
 
     async def sometimes(layer: object, group: str, message: dict[str, Any]) -> None:

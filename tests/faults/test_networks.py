@@ -312,10 +312,10 @@ async def test_i4_d03_a_bus_that_loses_everything(
     await asyncio.to_thread(server.kill)
 
 
-async def test_i4_a_bus_that_loses_every_other_message(
+async def test_i4_a_bus_that_loses_every_third_message(
     wide_world: World, upstream: FakeUpstream, person: JsonClient
 ) -> None:
-    """Between two processes, by a real Redis: every other beginning, end and piece of the text does
+    """Between two processes, by a real Redis: every third beginning, end and piece of the text does
     not arrive.
 
     Breaks when: a delta is passed on whose offset is not where the viewer's text ends, or whose

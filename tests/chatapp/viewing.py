@@ -1,0 +1,83 @@
+"""A viewer of a conversation in the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from channels.testing import WebsocketCommunicator
+from django.test import AsyncClient
+
+from chatapp.asgi import application
+from tests.inprocess import JSON
+from tests.mirror import Json, Mirror
+
+# Seconds until something must have happened; a busy computer is slow.
+PATIENCE = 20
+
+
+class Screen(Mirror):
+    """A mirror that follows this process's product."""
+
+    def __init__(self, client: AsyncClient, code: str, *, html: bool = False) -> None:
+        super().__init__()
+        self.client, self.code = client, code
+        self._format = "html" if html else "json"
+        self._socket: WebsocketCommunicator | None = None
+
+    async def connect(self) -> None:
+        cookie = f"sessionid={self.client.cookies['sessionid'].value}".encode()
+        self._socket = WebsocketCommunicator(
+            application,
+            f"/ws/c/{self.code}/?format={self._format}&after={self.seen}",
+            headers=[(b"origin", b"http://testserver"), (b"cookie", cookie)],
+        )
+        accepted, _ = await self._socket.connect(PATIENCE)
+        assert accepted
+
+    async def next(self) -> Json:
+        """The next event, applied; the close code as ``{"type": "closed", "code": …}``."""
+        assert self._socket is not None
+        message = await self._socket.receive_output(PATIENCE)
+        if message["type"] == "websocket.close":
+            return {"type": "closed", "code": message["code"]}
+        event: Json = json.loads(message["text"])
+        self.apply(event)
+        return event
+
+    async def fragment(self) -> str:
+        """The next event as HTML."""
+        assert self._socket is not None
+        return str((await self._socket.receive_output(PATIENCE))["text"])
+
+    async def until(self, type_: str) -> list[Json]:
+        seen = [await self.next()]
+        while seen[-1]["type"] != type_:
+            assert seen[-1]["type"] != "closed"
+            seen.append(await self.next())
+        return seen
+
+    async def until_quiet(self) -> None:
+        """Until the reply is there: its end was told, or a state without an open turn."""
+        while self.turn is not None or not self.messages:
+            assert (await self.next())["type"] != "closed"
+
+    async def disconnect(self) -> None:
+        assert self._socket is not None
+        await self._socket.disconnect(timeout=PATIENCE)
+
+    async def equals_a_fresh_load(self) -> None:
+        self.equals((await self.client.get(f"/c/{self.code}/", headers=JSON)).json())
+
+    async def told(self, within: float = PATIENCE) -> None:
+        """Until it shows what a fresh page shows. Fails when nothing more is told before that."""
+        async with asyncio.timeout(within):
+            while True:
+                fresh = (await self.client.get(f"/c/{self.code}/", headers=JSON)).json()
+                if self.turn and fresh["turn"]:
+                    # Of a turn that is open, events tell that it is and what is written; what it
+                    # takes is told at its end.
+                    fresh |= {"turn": self.turn, "context": self.context}
+                if self.difference(fresh) is None:
+                    return
+                assert (await self.next())["type"] != "closed"
