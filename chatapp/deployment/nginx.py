@@ -30,8 +30,9 @@ def site(
 
     ``servers`` are ``host:port`` of the processes; ``listen`` is an address and port without TLS,
     for tries on one machine; ``certificate`` and ``key`` are paths; ``body`` is what the proxy
-    keeps of a request before a process sees it, a little more than they take. Raises ValueError
-    for what nginx would misread, and when neither or both of ``listen`` and a certificate are given.
+    keeps of a request before a process sees it, a little more than they take. Raises
+    ValueError for what nginx would misread, and when neither or both of ``listen`` and a
+    certificate are given.
     """
     if bool(listen) == bool(certificate and key):
         raise ValueError("Give either a certificate with its key, or an address to listen on.")

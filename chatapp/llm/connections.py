@@ -24,6 +24,8 @@ MAX_BUFFER = 256 * 1024
 # Bytes that wait to be read before the server is made to wait.
 MAX_LINE = 4096
 # Bytes of the line that begins a chunk, extensions included, and of a trailer's.
+MAX_INTERIM = 16
+# Answers like 100 Continue before the one that counts.
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: |$)")
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -231,7 +233,7 @@ def _message(request: httpx2.Request, body: bytes) -> bytes:
 
 async def _head(connection: Connection) -> tuple[int, Headers]:
     """Status and headers of the answer. Raises RemoteProtocolError for what is none."""
-    while True:
+    for _ in range(MAX_INTERIM + 1):
         while (found := re.search(rb"\r?\n\r?\n", connection.buffer)) is None:
             if len(connection.buffer) > MAX_HEAD or not await connection.more():
                 raise httpx2.RemoteProtocolError("The server did not answer in HTTP.")
@@ -243,6 +245,7 @@ async def _head(connection: Connection) -> tuple[int, Headers]:
         # 100 Continue and its like come before the answer.
         if status[1][0] != ord("1"):
             return int(status[1]), [_header(line) for line in lines]
+    raise httpx2.RemoteProtocolError("The server only announced an answer.")
 
 
 def _header(line: bytes) -> tuple[bytes, bytes]:
@@ -333,6 +336,8 @@ class ChunkDecoder:
         self.done = False
         self._left = 0
         # Bytes of the chunk that are still to come.
+        self._trailer = 0
+        # Bytes of the lines after the last chunk.
         self._part = "size"
         # What comes next: size, data, end (the line end after data), trailer.
 
@@ -367,6 +372,9 @@ class ChunkDecoder:
     def _take_line(self, line: bytes) -> None:
         if self._part == "trailer":
             self.done = not line
+            self._trailer += len(line) + 1
+            if self._trailer > MAX_HEAD:
+                raise httpx2.RemoteProtocolError("The body's end is too long.")
         elif self._part == "end":
             if line:
                 raise httpx2.RemoteProtocolError("A chunk is longer than it said.")

@@ -86,14 +86,16 @@ class ToolCallAssembler:
         call = self._find(part.get("index"), _word(part.get("id")), name)
         if call is None:
             return 0
+        # Said again with each piece by some providers: it grows once.
+        grown = 0 if call.name else len(name)
         call.name = call.name or name
         arguments = function.get("arguments")
         if isinstance(arguments, dict | list):
             arguments = json.dumps(arguments)
         if not isinstance(arguments, str) or not arguments:
-            return len(name)
+            return grown
         call.arguments.append(arguments)
-        return len(name) + len(arguments)
+        return grown + len(arguments)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """All calls, in the order in which they began."""

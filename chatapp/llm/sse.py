@@ -24,6 +24,16 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 # are decoded in about 40 ms.
 MAX_REPLY_CHARACTERS = 400_000
 # Text, reasoning and tool arguments together.
+EMPTY_LINES = 300_000
+LINES_PER_CHARACTER = 4
+# What a reply may be made of, beside what it says: lines and parts of lists. An event takes two or
+# three lines and says a character or more, so that this is left for what says nothing: comments
+# that keep a connection open, and an empty event for each hidden token of the longest reasoning
+# that a model is sold with (128,000). They are decoded in about a second.
+EMPTY_BYTES = 256 * 1024 * 1024
+BYTES_PER_CHARACTER = 1024
+# The same in bytes: an event without content takes 300 to 450, and a server that repeats the whole
+# message beside each piece (Perplexity) has sent 200 MB after 40,000 characters.
 MAX_WORD = 64
 # Characters of a finish reason or half of those of a model's name that are kept.
 
@@ -69,6 +79,7 @@ class StreamDecoder:
         self._data: list[bytes] = []
         self._data_bytes = 0
         self._events = 0
+        self._bytes = self._pieces = 0
         self._text = TextCleaner()
         self._reasoning = TextCleaner()
         self._refused = False
@@ -157,6 +168,9 @@ class StreamDecoder:
             self._after_return = False
         if not data or self.done:
             return
+        self._bytes += len(data)
+        if self._bytes > EMPTY_BYTES + BYTES_PER_CHARACTER * self.characters:
+            raise _says_nothing()
         self._after_return = data.endswith(b"\r")
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -179,7 +193,13 @@ class StreamDecoder:
                 f"{self._max_event_bytes // 1024} KiB, which is no reply. Retry."
             )
 
+    def _count_piece(self) -> None:
+        self._pieces += 1
+        if self._pieces > EMPTY_LINES + LINES_PER_CHARACTER * self.characters:
+            raise _says_nothing()
+
     def _take_line(self, line: bytes) -> None:
+        self._count_piece()
         if self._at_start:
             self._at_start = False
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -187,9 +207,10 @@ class StreamDecoder:
             self._dispatch()
         elif line.startswith(b"data:"):
             value = line[6:] if line.startswith(b"data: ") else line[5:]
-            self._bound(len(value))
+            # Each with the line end that will join it to the next: empty ones take room as well.
+            self._bound(len(value) + 1)
             self._data.append(value)
-            self._data_bytes += len(value)
+            self._data_bytes += len(value) + 1
         elif line.startswith(b"event:"):
             self._event_name = line[6:].strip().decode("utf-8", "replace")
         elif self._events == 0 and line.lstrip()[:1] in (b"<", b"{"):
@@ -253,6 +274,7 @@ class StreamDecoder:
         calls = delta.get("tool_calls")
         if isinstance(calls, list):
             for call in calls:
+                self._count_piece()
                 self._spend(self._tools.add(call))
         elif isinstance(delta.get("function_call"), dict):
             self._spend(self._tools.add({"index": 0, "function": delta["function_call"]}))
@@ -269,6 +291,7 @@ class StreamDecoder:
             self._said = True
             self._emit_text(content)
         for part in content if isinstance(content, list) else ():
+            self._count_piece()
             if isinstance(part, str):
                 self._take_content(part)
             elif isinstance(part, dict) and part.get("type") == "thinking":
@@ -303,6 +326,14 @@ class ServerSaid(Exception):
     def __init__(self, error: object) -> None:
         self.error = error
         super().__init__("error event")
+
+
+def _says_nothing() -> MalformedReply:
+    return MalformedReply(
+        "The model server kept sending without saying anything, so its reply was ended here. "
+        "Retry, or choose another model.",
+        fault="empty pieces",
+    )
 
 
 def _joined(parts: object) -> str:

@@ -22,6 +22,7 @@ from tests.fake_scripts import (
     Done,
     Finish,
     KeepAlive,
+    Raw,
     Script,
     Step,
     Text,
@@ -147,6 +148,22 @@ async def test_l12_a_reply_without_end_is_capped_and_kept(stage: Stage) -> None:
     assert turn.status in {"truncated", "failed", "interrupted"}
     assert turn.error_code == "llm_reply_too_long"
     assert len(reply.text) == 2000
+    async with asyncio.timeout(2):
+        await stage.upstream.chats[0].disconnected.wait()
+
+
+async def test_n06_endless_empty_pieces_end_the_turn_and_keep_its_text(stage: Stage) -> None:
+    """As fast as a server can send them, long before any limit of time.
+
+    Breaks when: what says nothing is bounded by time only.
+    """
+    limit(stage, replace(SHORT, first_token=60.0, between_tokens=60.0, total=100.0))
+    many = Raw(b":\ndata: {}\n\n" * 10_000)
+    stage.upstream.enqueue(Script(steps=(Text("Said."), *(many for _ in range(20)), KeepAlive())))
+    accepted = await stage.send()
+    turn = await stage.ended(accepted)
+    assert (turn.status, turn.error_code) == ("interrupted", "llm_malformed")
+    assert (await stage.reply(accepted)).text == "Said."
     async with asyncio.timeout(2):
         await stage.upstream.chats[0].disconnected.wait()
 

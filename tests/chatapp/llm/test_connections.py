@@ -115,6 +115,8 @@ async def test_a_body_without_length_ends_with_the_connection(
         HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\nab\r\n",
         HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"0" * (MAX_LINE + 1),
         HEAD + b"x: " + b"y" * 100_000,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 1000 + HEAD + b"content-length: 0\r\n\r\n",
+        HEAD + b"transfer-encoding: chunked\r\n\r\n0\r\n" + b"x: y\r\n" * 100_000 + b"\r\n",
     ],
 )
 async def test_what_is_not_http_is_refused(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chatapp.llm import sse
 from chatapp.llm.client import Finished, ReasoningChunk, TextChunk, TokenUsage, ToolCall
 from chatapp.llm.errors import (
     ContextOverflow,
@@ -421,6 +422,68 @@ def test_l06_a_huge_event_of_many_lines_is_refused() -> None:
     decoder = StreamDecoder(max_event_bytes=1000)
     with pytest.raises(MalformedReply):
         list(decoder.feed(b"data: xxxxxxxxxx\n" * 200))
+
+
+EMPTY = {
+    "comments": b": still here\n",
+    "blank lines": b"\n",
+    "empty pieces": delta(content=""),
+    "no choices": event({"choices": []}),
+    "unknown events": b"event: ping\ndata: {}\n\n",
+    "tool calls' names": delta(tool_calls=[{"index": 0, "function": {"name": "look"}}]),
+    "more tool calls than are taken": delta(
+        tool_calls=[{"id": f"c{number}", "function": {}} for number in range(500)]
+    ),
+    "empty parts": delta(content=[""] * 500),
+    "lines of one event": b"data:\n",
+    "a megabyte of something else": event({"choices": [], "padding": "x" * 1024**2}),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_n06_what_says_nothing_is_ended(name: str) -> None:
+    """N06, I26. By what came, not only by the time it took; what was said before is kept.
+
+    Breaks when: lines, parts of lists or bytes are not counted, or the name of a tool that is said
+    again counts as something said.
+    """
+    decoder = StreamDecoder()
+    said = list(decoder.feed(delta(content="Said. ")))
+    piece = EMPTY[name] * max(1, 65536 // len(EMPTY[name]))
+    sent, ended = 0, None
+    while ended is None and sent <= 2 * sse.EMPTY_BYTES:
+        sent += len(piece)
+        try:
+            said += decoder.feed(piece)
+        except MalformedReply as error:
+            ended = error
+    assert ended is not None
+    assert ended.retryable
+    assert said == [TextChunk(text="Said. ")]
+    # Of small ones the pieces are too many, long before the bytes are.
+    assert sent <= sse.EMPTY_BYTES + sse.MAX_EVENT_BYTES
+    if len(EMPTY[name]) < 100_000:
+        assert sent < sse.EMPTY_BYTES / 2
+
+
+def test_n06_a_long_reply_may_come_letter_by_letter() -> None:
+    """Breaks when: what says something counts as if it said nothing."""
+    whole = b"event: message\n" + delta(content="x", role="assistant")
+    decoder = StreamDecoder()
+    letters = sse.EMPTY_LINES // 2
+    for _ in range(letters // 100):
+        assert list(decoder.feed(whole * 100)) == [TextChunk(text="x" * 100)]
+    assert decoder.characters == letters
+
+
+def test_n06_a_model_may_think_unheard() -> None:
+    """An empty piece for each of 128,000 hidden tokens, and comments between them.
+
+    Breaks when: EMPTY_LINES is less than the longest reasoning takes.
+    """
+    hidden = (delta(content="") * 100 + b": still here\n\n") * 1280
+    decoded = Decoded(hidden, delta(content="42", finish="stop"), DONE)
+    assert (decoded.text, decoded.error) == ("42", None)
 
 
 def test_l06_other_choices_are_ignored() -> None:
