@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from chatapp.llm.profiles import SMALLEST_WINDOW
 from chatapp.models import ModelProfile
+from chatapp.text import visible
 from compression.admin import moment
 from compression.tokens import HIGHEST_CALIBRATION, LOWEST_CALIBRATION
 
@@ -57,11 +58,23 @@ class ModelProfileAdmin(ModelAdmin):
     """Windows, abilities and prices. What is set here stays, whatever a server says later."""
 
     form = ModelProfileForm
-    list_display = ("name", "window", "max_output_tokens", "calibration", "available", "updated")
+    list_display = (
+        "shown_name",
+        "window",
+        "max_output_tokens",
+        "calibration",
+        "available",
+        "updated",
+    )
     list_filter = ("available",)
     search_fields = ("name",)
     ordering = ("name",)
     readonly_fields = ("sources", "updated")
+
+    @admin.display(description="name", ordering="name")
+    def shown_name(self, profile: ModelProfile) -> str:
+        """The model's name, which its server chose."""
+        return visible(profile.name)
 
     @admin.display(description="updated at", ordering="updated_at")
     def updated(self, profile: ModelProfile) -> str:
