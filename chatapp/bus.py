@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from chatapp.events import Event
+from chatapp.rendering import fragments
+from chatapp.rendering_pool import RenderingPool
 
 logger = logging.getLogger(__name__)
 
@@ -89,12 +91,19 @@ class Subscription:
 class Bus:
     """Publishes events and hands out subscriptions.
 
-    ``layer`` is None when there is only this process. ``render`` makes an event's HTML.
+    ``layer`` is None when there is only this process. ``render`` makes an event's HTML, of texts
+    that ``pool`` has rendered before.
     """
 
-    def __init__(self, layer: Layer | None, render: Callable[[Event], str]) -> None:
+    def __init__(
+        self,
+        layer: Layer | None,
+        render: Callable[[Event], str],
+        pool: RenderingPool | None = None,
+    ) -> None:
         self._layer = layer
         self._render = render
+        self._pool = pool or RenderingPool()
         self._process = uuid.uuid4().hex
         self._viewers: defaultdict[int, set[Subscription]] = defaultdict(set)
         self._channel = ""
@@ -117,6 +126,8 @@ class Bus:
         """Tell every viewer. ``html`` is the event's fragment when it is made already."""
         if not self.watched(event.conversation_id):
             return
+        if html is None and (bodies := fragments.bodies_of(event)):
+            await self._pool.ahead(("conversation", event.conversation_id), bodies)
         published = Published(
             type=event.type,
             event_no=event.event_no,

@@ -13,6 +13,7 @@ import logging
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -362,7 +363,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.send(text_data=json.dumps(event.as_json()))
         else:
             # Rendering thirty messages takes too long for the event loop.
-            await self.send(text_data=await asyncio.to_thread(fragments.render_event, event))
+            pool = wiring.rendering_pool()
+            await pool.ahead(self._user_id, fragments.bodies_of(event))
+            render = partial(fragments.render_event, event)
+            await self.send(text_data=await pool.run(self._user_id, render))
 
     async def _send_published(self, published: Published) -> None:
         await self.send(text_data=json.dumps(published.json) if self._as_json else published.html)

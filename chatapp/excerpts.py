@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from chatapp.text import visible
+
 #: Characters of a passage, more or less: it begins and ends between words.
 PASSAGE: Final = 240
 # More terms than anyone types; a pasted page must not become a query of a thousand words.
@@ -93,8 +95,9 @@ def passage(text: str, terms: Terms, *, length: int = PASSAGE) -> tuple[Part, ..
 
     About ``length`` characters on one line; ellipses stand for what was left out. When no term
     is found in it (a stemmer may find what this does not), it is the beginning of the text.
+    Hidden characters are shown, as the parts could not tell any more which are needed.
     """
-    searched = text[:MOST_CHARACTERS]
+    searched = visible(text[:MOST_CHARACTERS])
     pattern = pattern_of(terms)
     spans = [match.span() for match in pattern.finditer(searched)] if pattern else []
     start, end = _window(searched, spans, length)
@@ -106,7 +109,7 @@ def passage(text: str, terms: Terms, *, length: int = PASSAGE) -> tuple[Part, ..
         parts += [Part(text=searched[at:first]), Part(text=searched[first:last], marked=True)]
         at = last
     parts.append(Part(text=searched[at:end]))
-    if end < len(text):
+    if end < len(searched) or len(text) > MOST_CHARACTERS:
         parts.append(Part(text=" …"))
     flat = [Part(text=_SPACES.sub(" ", one.text), marked=one.marked) for one in parts]
     return tuple(one for one in flat if one.text)

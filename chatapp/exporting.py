@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatapp.conversations.exporting import ExportHead, aexport_head, aexport_messages
-from chatapp.text import visible
+from chatapp.text import without_hidden
 from chatapp.transfer import native
 
 NAME_LENGTH = 60
@@ -25,7 +25,7 @@ class Export:
 
 def file_name(title: str, ending: str) -> str:
     """A name that is one on every system: letters, digits, spaces, hyphens and underscores."""
-    kept = "".join(one if one.isalnum() or one in " -_" else " " for one in visible(title))
+    kept = "".join(one if one.isalnum() or one in " -_" else " " for one in without_hidden(title))
     return f"{' '.join(kept.split())[:NAME_LENGTH].strip() or 'conversation'}.{ending}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from chatapp.errors import InvalidInput
-from chatapp.text import problems, visible
+from chatapp.text import problems, without_hidden
 
 TITLE_LENGTH = 200
 # A draft may still be longer than a message may be: nothing that was pasted is lost.
@@ -36,7 +36,7 @@ def storable(name: str, text: str, *, longest: int) -> str:
 def message_text(fields: Mapping[str, str]) -> str:
     """The text of a message: not blank, not too long, line ends as ``\\n``."""
     text = fields.get("text", "").replace("\r\n", "\n")
-    if not visible(text).strip():
+    if not without_hidden(text).strip():
         raise InvalidInput.of("text", "The message is empty. Write something first.")
     return storable("text", text, longest=settings.MESSAGE_MAX_LENGTH)
 

@@ -20,7 +20,7 @@ from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import LLMError
 from chatapp.rendering import titles
-from chatapp.text import clean, visible
+from chatapp.text import clean, visible, without_hidden
 
 #: Characters of each of the two messages that the model is shown, and of a title.
 SHOWN: Final = 1_000
@@ -94,7 +94,8 @@ async def name_by_model(
 
 def usable(answer: str) -> str:
     """The title in a model's answer; empty for an answer that is none."""
-    lines = [line.strip() for line in visible(clean(answer)).splitlines() if line.strip()]
+    shown = visible(without_hidden(clean(answer)))
+    lines = [line.strip() for line in shown.splitlines() if line.strip()]
     if len(lines) != 1:
         return ""
     title = " ".join(lines[0].strip(_QUOTES).removeprefix("Title:").strip(_QUOTES + " ").split())

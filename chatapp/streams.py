@@ -52,6 +52,7 @@ class LiveStream:
     #: Text and reasoning that are being stored, to be shown next.
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
     _unrendered: list[str] = field(default_factory=list)
+    _unrendered_reasoning: list[str] = field(default_factory=list)
     _rendering: float = 0.0
     #: Seconds that the last rendering took.
     _flushed_at: float = 0.0
@@ -127,14 +128,16 @@ class LiveStream:
         self.text += text
         self.reasoning += reasoning
         self._unrendered.append(text)
+        self._unrendered_reasoning.append(reasoning)
         self._flushed_at = time.monotonic()
         return text, reasoning
 
     def render(self) -> markdown.Update:
         """What the last flushes change on the screen. Slow renderings space the flushes out."""
         begun = time.monotonic()
-        update = self._renderer.feed("".join(self._unrendered))
+        update = self._renderer.feed("".join(self._unrendered), "".join(self._unrendered_reasoning))
         self._unrendered.clear()
+        self._unrendered_reasoning.clear()
         self._rendering = time.monotonic() - begun
         return update
 

@@ -2,9 +2,13 @@
 
 What may be stored is decided by both databases together: PostgreSQL refuses NUL in text, and a
 lone surrogate cannot be encoded as UTF-8 at all. A person's input with these is refused with the
-sentences of :func:`problems`; a model's output is repaired by :func:`clean`. Characters that
-deceive the reader's eye are stored as they came and lose their power in :func:`visible`, when
-they are shown.
+sentences of :func:`problems`; a model's output is repaired by :func:`clean`.
+
+Characters without a look of their own can carry a sentence to a model that no reader sees, and
+direction marks can make "exe.txt" of "txt.exe". A person's and a model's are stored as they came
+and shown as marks by :func:`visible`; what comes from elsewhere, an import or a tool's result, is
+stored without them: :func:`without_hidden`. Where a script or an emoji needs such a character, it
+stays as it is.
 """
 
 from __future__ import annotations
@@ -16,13 +20,63 @@ REPLACEMENT = "\ufffd"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
-# Explicit direction marks (embeddings, overrides, isolates): they can make "exe.txt" of "txt.exe".
-_BIDI = "\u202a-\u202e\u2066-\u2069"
-# Invisible and without use in plain text. ZWJ and ZWNJ (U+200C, U+200D) are not among them: emoji
-# and several scripts need these. Tags (U+E0000-E007F) can carry a hidden sentence to a model.
-_INVISIBLE = "\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
-_DECEIVING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}{_INVISIBLE}\ud800-\udfff]")
-_IS_BIDI = re.compile(f"[{_BIDI}]")
+# Without a look of their own: Unicode's Default_Ignorable_Code_Point, and the format characters
+# (Cf) that do not enclose or number what follows them, as Arabic's signs for numbers do.
+_HIDDEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_hidden_run = re.compile(f"[{_HIDDEN}]+")
+_has_a_look = re.compile(f"[^{_HIDDEN}]")
+_deceiving = re.compile(
+    f"[{_HIDDEN}]+|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]",
+)
+
+# What stands before and after the characters that are needed.
+_EMOJI = "\u00a9\u00ae\u203c-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_HAN = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufad9\U00020000-\U0003347f"
+_RIGHT_TO_LEFT = "\u05be-\u061b\u061d-\u07ff\u0840-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+# Arabic to Khmer and Mongolian, with their marks: the scripts whose letters join.
+_JOINING = "\u0600-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc"
+_WITHOUT_SPACES = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u19e0-\u19ff"
+_PUNCTUATION = r"[ !-/:-@\[-`{-~]"
+# The only flags that Unicode makes of tags: England, Scotland, Wales.
+_FLAGS = "|".join(
+    "".join(chr(0xE0000 + ord(letter)) for letter in name) + "\U000e007f"
+    for name in ("gbeng", "gbsct", "gbwls")
+)
+_NEEDED = (
+    # Emoji: a form, and several that make one.
+    rf"(?<=[{_EMOJI}])[\ufe0e\ufe0f]",
+    r"(?<=[#*0-9])\ufe0f(?=\u20e3)",
+    rf"(?<=[{_EMOJI}])\ufe0f?\u200d(?=[{_EMOJI}])",
+    rf"(?<=\U0001f3f4)(?:{_FLAGS})",
+    # Letters that join or are kept from it, words that may be parted, a hyphen when they are.
+    rf"(?<=[{_JOINING}])[\u200c\u200d]",
+    rf"(?<=[{_WITHOUT_SPACES}])\u200b(?=[{_WITHOUT_SPACES}])",
+    r"(?<=[^\W\d_])\xad(?=[^\W\d_])",
+    # Direction marks beside words that run from right to left.
+    rf"(?:(?<=[{_RIGHT_TO_LEFT}])|(?<=[{_RIGHT_TO_LEFT}]{_PUNCTUATION})"
+    rf"|(?<=[{_RIGHT_TO_LEFT}]{_PUNCTUATION}{_PUNCTUATION}))[\u061c\u200e\u200f]",
+    rf"[\u061c\u200e\u200f](?={_PUNCTUATION}{{0,2}}[{_RIGHT_TO_LEFT}])",
+    # Variants of characters, as Unicode lists them by block.
+    rf"(?<=[{_HAN}])[\ufe00-\ufe02\U000e0100-\U000e01ef]",
+    r"(?<=[\u2229-\u2aff\u3001\u3002\uff01-\uff1f0])[\ufe00\ufe01]",
+    r"(?<=[\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f])\ufe00",
+    r"(?<=[\u1800-\u18aa])(?:[\u180b-\u180d\u180f]\u180e?|\u180e)",
+    # Old Korean syllables that lack a consonant or a vowel.
+    r"\u115f(?=[\u1161-\u11a7\ud7b0-\ud7c6])",
+    r"(?:(?<=[\u1100-\u115e\ua960-\ua97c])|\u115f)\u1160(?=[\u11a8-\u11ff\ud7cb-\ud7fb])",
+    r"(?<=[\u1100-\u115e\ua960-\ua97c])\u1160",
+)
+#: Characters before and after a hidden one that decide whether it is needed: those of the
+#: direction marks.
+LOOKED_AT = 3
+_undecided = re.compile(
+    rf"(?<![{_HIDDEN}])[{_HIDDEN}]++(?:[^{_HIDDEN}][{_HIDDEN}]*+){{0,{LOOKED_AT - 1}}}+\Z"
+)
+_needed = re.compile(f"(?:{'|'.join(_NEEDED)})(?![{_HIDDEN}])")
 
 
 def problems(text: str) -> list[str]:
@@ -42,25 +96,67 @@ def clean(text: str) -> str:
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
+def hidden_runs(text: str) -> int:
+    """How many marks :func:`visible` may make of ``text``."""
+    return sum(1 for _ in _hidden_run.finditer(text))
+
+
+def without_hidden(text: str) -> str:
+    """``text`` without the characters that :func:`visible` shows as marks in brackets."""
+    return _hidden_run.sub(lambda match: match[0] if _is_needed(match) else "", text)
+
+
 def visible(text: str) -> str:
     """``text`` for the eye: nothing in it acts on the line around it or hides from the reader.
 
-    Bidi controls become their code in brackets, control characters (ANSI escapes begin with one)
-    their pictures, lone surrogates U+FFFD; zero-width and tag characters are left out. Newlines
-    and tabs stay. Each character is judged alone, so a text may be passed in pieces.
+    Characters without a look become their code in brackets, a run of them the first one's and
+    the number of the others; control characters (ANSI escapes begin with one) their pictures, lone
+    surrogates U+FFFD. Newlines and tabs stay, and so does what a script or an emoji needs.
     """
-    return _DECEIVING.sub(_shown, text)
+    return _deceiving.sub(_shown, text)
+
+
+def visible_part(text: str, begin: int, end: int) -> str:
+    """The part of ``visible(text)`` that shows the characters from ``begin`` to ``end``.
+
+    Both must be 0, the length of ``text``, or what :func:`settled` said of a beginning of it.
+    """
+    parts = []
+    for match in _deceiving.finditer(text, begin, end):
+        parts += [text[begin : match.start()], _shown(match)]
+        begin = match.end()
+    return "".join([*parts, text[begin:end]])
+
+
+def has_a_look(text: str) -> bool:
+    """Whether any character of ``text`` can be seen, white space too."""
+    return _has_a_look.search(text) is not None
+
+
+def settled(text: str) -> int:
+    """How many characters of a text that goes on look as they will in the whole of it.
+
+    All, unless something hidden is so near its end that what follows decides over it.
+    """
+    found = _undecided.search(text)
+    return found.start() if found else len(text)
+
+
+def _is_needed(match: re.Match[str]) -> bool:
+    found = _needed.match(match.string, match.start())
+    return found is not None and found.end() == match.end()
 
 
 def _shown(match: re.Match[str]) -> str:
-    character = match.group()
-    code = ord(character)
+    run = match[0]
+    code = ord(run[0])
     if code < 0x20:
         return chr(0x2400 + code)
     if code == 0x7F:
         return "\u2421"
     if 0x80 <= code < 0xA0 or 0xD800 <= code < 0xE000:
         return REPLACEMENT
-    if _IS_BIDI.match(character):
-        return f"\u27e6U+{code:04X}\u27e7"
-    return ""
+    if _is_needed(match):
+        return run
+    more = f" and {len(run) - 1:,} more" if len(run) > 1 else ""
+    return f"\u27e6U+{code:04X}{more}\u27e7"

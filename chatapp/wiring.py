@@ -26,6 +26,7 @@ from chatapp.metering import MeteredClient
 from chatapp.pacing import Pace
 from chatapp.presence import Presence
 from chatapp.rendering import fragments
+from chatapp.rendering_pool import RenderingPool
 from chatapp.runner import Runner
 from compression import signals, store
 from compression.database import AWAY, across, database_file
@@ -94,7 +95,13 @@ def machinery() -> Machinery:
 def bus() -> Bus:
     """Who looks at what. Other processes exist only with Redis."""
     layer = get_channel_layer() if settings.REDIS_URL else None
-    return Bus(layer, fragments.render_event)
+    return Bus(layer, fragments.render_event, rendering_pool())
+
+
+@cache
+def rendering_pool() -> RenderingPool:
+    """Where pages and catch-ups are rendered."""
+    return RenderingPool()
 
 
 @cache
@@ -163,3 +170,5 @@ async def shutdown() -> None:
     if started():
         await runner().shutdown()
         await machinery().client.aclose()
+    # Last: the ends of turns are rendered there.
+    rendering_pool().shutdown()

@@ -83,7 +83,7 @@ class ModelProfileAdmin(ModelAdmin):
     form = ModelProfileForm
     change_form_template = "admin/chatapp/modelprofile/change_form.html"
     list_display = (
-        "name",
+        "shown_name",
         "window",
         "taught",
         "max_output_tokens",
@@ -96,6 +96,11 @@ class ModelProfileAdmin(ModelAdmin):
     search_fields = ("name",)
     ordering = ("name",)
     readonly_fields = ("figures", "updated")
+
+    @admin.display(description="name", ordering="name")
+    def shown_name(self, profile: ModelProfile) -> str:
+        """The model's name, which its server chose."""
+        return visible(profile.name)
 
     @admin.display(description="updated at", ordering="updated_at")
     def updated(self, profile: ModelProfile) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import connection
 
 from chatapp.conversations.access import owned
-from chatapp.excerpts import Part, Terms, passage, terms_of
+from chatapp.excerpts import MOST_CHARACTERS, Part, Terms, passage, terms_of
 from chatapp.models import Conversation, Message
 from chatapp.screen import View
 from compression.database import across, snapshot
@@ -181,7 +181,7 @@ def _titles(user_id: int, terms: Terms) -> list[TitleHit]:
     )
     hits = []
     for code, title, updated_at, archived_at in rows:
-        parts = passage(title, terms, length=len(title) + 1)
+        parts = passage(title, terms, length=MOST_CHARACTERS)
         found = len({one.text.casefold() for one in parts if one.marked})
         if found:
             hit = TitleHit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.template.loader import render_to_string
@@ -9,10 +10,10 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.excerpts import Terms
-from chatapp.rendering import markdown
+from chatapp.rendering import kept, markdown
 from chatapp.rendering.marks import mark
 from chatapp.screen import MessageView, TurnView
-from chatapp.text import visible
+from chatapp.text import settled, visible_part
 
 #: Terminal statuses that need no word below the reply.
 _QUIET = frozenset({"complete"})
@@ -71,7 +72,7 @@ class Article:
     busy: bool
     closed: SafeString
     open: SafeString
-    thoughts: str
+    thoughts: SafeString
     beneath: bool
     late: dict[str, object] | None
     #: Why its reply is late, an error.
@@ -105,10 +106,10 @@ def article_of(
         if busy:
             closed, open_html = markdown.StreamRenderer.split(text)
         else:
-            closed = markdown.render(text)
-    elif message.role == "user":
-        closed = escape(visible(text))
-    if sought is not None and not busy:
+            closed = kept.markdown(text)
+    else:
+        closed = kept.verbatim(text)
+    if sought is not None and not busy and message.role != "tool":
         closed = mark(closed, sought)
     headings = {"user": "You", "tool": f"Tool: {message.tool_name or 'result'}"}
     return Article(
@@ -118,12 +119,31 @@ def article_of(
         busy=busy,
         closed=mark_safe(closed),
         open=mark_safe(open_html),
-        thoughts=thoughts,
+        thoughts=mark_safe(_so_far(thoughts) if busy else kept.verbatim(thoughts)),
         beneath=message.seq <= boundary,
         late=late,
         outcome=outcome_of(turn),
         keep_outcome=keep_outcome,
     )
+
+
+def _so_far(thoughts: str) -> str:
+    """Thoughts that go on, as the pieces of a stream have shown them."""
+    return str(escape(visible_part(thoughts, 0, settled(thoughts))))
+
+
+def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[kept.Body]:
+    """What of the articles of ``messages`` takes time and can be rendered ahead.
+
+    ``turn`` is the open one, whose reply is still being written.
+    """
+    found = []
+    for message in messages:
+        if message.status == "streaming" or (turn is not None and turn.seq == message.seq):
+            continue
+        how = kept.markdown if message.role == "assistant" else kept.verbatim
+        found += [kept.Body(how, message.text), kept.Body(kept.verbatim, message.reasoning)]
+    return [body for body in found if len(body.text) >= kept.SHORT]
 
 
 def render_article(article: Article, *, oob: str = "") -> SafeString:

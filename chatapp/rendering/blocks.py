@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.ruler import RuleOptionsType
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
@@ -28,7 +30,15 @@ from chatapp.rendering.highlight import (
     is_highlighted,
     language_of,
 )
-from chatapp.rendering.limits import MESSAGE_BUDGET, estimate
+from chatapp.rendering.limits import (
+    FORMULA_CHARACTER,
+    HIGHLIGHT_CHARACTER,
+    MESSAGE_BUDGET,
+    TOTAL_BUDGET,
+    TooMuchWork,
+    Work,
+    estimate,
+)
 from chatapp.rendering.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
 from chatapp.text import visible
 
@@ -43,6 +53,10 @@ _PROSE_LENGTH: Final = 3_000
 _task = re.compile(r"\[([ xX])\]\s+(?=\S)")
 _BOXES: Final = {" ": "☐ ", "x": "☑ "}
 
+#: Where plain text may end: only at what a rule of ours begins or a link's text ends with. The
+#: parser's own list stops at every sign, and asking all rules there costs as much as a word.
+_terminator = re.compile(r"[\n\\`*_~\[\]<]|!(?=\[)|&(?=[#A-Za-z])|:(?=//)|(?<!\$)\$\$(?!\$)")
+
 _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
 
 
@@ -54,6 +68,7 @@ class Environment:
     """What the blocks of one message share: link definitions, and the highlighting and setting of
     formulas left to spend, in characters.
 
+    ``time_left`` bounds both together, in microseconds; ``work`` bounds the parsing of a piece.
     ``continued`` says that the piece is a later part of one long fence, ``open_block`` that it is
     still being written.
     """
@@ -62,6 +77,8 @@ class Environment:
         self.references: dict[str, Any] = {}
         self.highlight_left = HIGHLIGHT_MESSAGE
         self.formulas_left = FORMULA_MESSAGE
+        self.time_left = TOTAL_BUDGET
+        self.work = Work("")
         self.continued = False
         self.open_block = False
 
@@ -72,9 +89,28 @@ class Environment:
         copy.references = dict(self.references)
         copy.highlight_left = 0
         copy.formulas_left = self.formulas_left
+        copy.time_left = self.time_left
         copy.open_block = True
         copy.continued = self.continued
         return copy
+
+    def may_highlight(self, code: str) -> bool:
+        """Whether there is something left for ``code``, which is spent then."""
+        time = len(code) * HIGHLIGHT_CHARACTER
+        if len(code) > self.highlight_left or time > self.time_left:
+            return False
+        self.highlight_left -= len(code)
+        self.time_left -= time
+        return True
+
+    def may_set(self, source: str) -> bool:
+        """Whether there is something left for a formula, which is spent then."""
+        time = len(source) * FORMULA_CHARACTER
+        if len(source) > self.formulas_left or time > self.time_left:
+            return False
+        self.formulas_left -= len(source)
+        self.time_left -= time
+        return True
 
 
 def render_message(text: str) -> str:
@@ -85,7 +121,7 @@ def render_message(text: str) -> str:
     ``target`` and those of MathML that only place signs, and links to http, https and mailto only.
     A text that would take more than about 200 ms comes out as one plain paragraph.
     """
-    return render_piece(text, Environment(), MESSAGE_BUDGET)
+    return render_piece(with_newlines(text), Environment(), MESSAGE_BUDGET)
 
 
 def render_piece(text: str, environment: Environment, budget: float) -> str:
@@ -96,10 +132,23 @@ def render_piece(text: str, environment: Environment, budget: float) -> str:
         # Most of what a model says, and rendered anew at each flush: no need to parse it.
         lines = (line.rstrip(" ") for line in text.split("\n") if line)
         return visible("".join(f"<p>{line}</p>\n" for line in lines))
-    if estimate(text) > budget:
+    time = estimate(text)
+    budget = min(budget, environment.time_left)
+    # Of a plain one too: where the whole will be plain text, the rest of its stream is.
+    environment.time_left -= time
+    if time > budget:
         return plain(text)
+    environment.work = Work(text)
     shared: EnvType = {"references": environment.references, "environment": environment}
-    return sanitise(_parser.render(text, shared))
+    try:
+        return sanitise(_parser.render(text, shared))
+    except TooMuchWork:
+        return plain(text)
+
+
+def with_newlines(text: str) -> str:
+    """``text`` with each CR LF and CR as LF, as the parser reads it."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def plain(text: str) -> str:
@@ -145,19 +194,14 @@ class _Renderer(RendererHTML):
 
 
 def _formula(token: Token, environment: Environment, *, display: bool) -> str:
-    html = ""
-    if len(token.content) <= environment.formulas_left:
-        environment.formulas_left -= len(token.content)
-        html = formula(token.content, display=display)
+    html = formula(token.content, display=display) if environment.may_set(token.content) else ""
     if not html:
         return source_of(token.markup)
     return f'<span class="formula">{html}</span>' if display else html
 
 
 def _figure(code: str, language: str, environment: Environment) -> str:
-    highlighted = len(code) <= environment.highlight_left and is_highlighted(code, language)
-    if highlighted:
-        environment.highlight_left -= len(code)
+    highlighted = is_highlighted(code, language) and environment.may_highlight(code)
     return code_figure(code, language, highlighted=highlighted, continued=environment.continued)
 
 
@@ -166,7 +210,10 @@ class _Parser(MarkdownIt):
 
     def __init__(self) -> None:
         super().__init__("commonmark", {"html": False}, renderer_cls=_Renderer)
+        self.inline.terminator_re = _terminator
         self.enable(["table", "strikethrough"])
+        everywhere: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+        self.block.ruler.before("table", "work", _spend, everywhere)
         self.inline.ruler.after("text", "web_addresses", web_address)
         add_formulas(self)
         self.core.ruler.push("images_to_links", _images_to_links)
@@ -180,6 +227,20 @@ class _Parser(MarkdownIt):
             return urlsplit(url.strip()).scheme.lower() in LINK_SCHEMES
         except ValueError:  # such as an unclosed bracket in the host
             return False
+
+
+def _spend(state: StateBlock, line: int, limit: int, silent: bool) -> bool:
+    """Count a look at a line. A block rule that never applies, and is asked before the others.
+
+    A quotation walks over all lines to the next blank one before it is known where it ends, which
+    may be at the second: then the lines after that are walked over again.
+    """
+    last = line + 1
+    if not silent and state.src.startswith(">", state.bMarks[line] + state.tShift[line]):
+        while last < limit and not state.isEmpty(last):
+            last += 1
+    state.env["environment"].work.spend(last - line)
+    return False
 
 
 def _images_to_links(state: StateCore) -> None:

@@ -50,7 +50,9 @@ def _inline(state: StateInline, silent: bool) -> bool:
     if opening not in _CLOSING:
         return False
     following = source[begin + 2 : begin + 3]
-    if opening == "$$" and (following == "$" or (begin and not following.strip())):
+    if opening == "$$" and (
+        "$" in (following, source[begin - 1 : begin]) or (begin and not following.strip())
+    ):
         return False
     end = _end(state, opening, begin)
     if 0 <= end <= state.posMax - 2:

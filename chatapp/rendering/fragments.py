@@ -9,17 +9,15 @@ each in the order of ``data-seq``. After a ``state`` the feed equals that of a f
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp import events
-from chatapp.rendering import markdown
+from chatapp.rendering import articles, kept, markdown
 from chatapp.rendering.articles import article_of, outcome_of, render_article
 from chatapp.screen import MessageView, TurnView
-from chatapp.text import visible
 
 _SPOKEN_ENDS = {
     "complete": "Answer complete",
@@ -41,6 +39,15 @@ def render_event(event: events.Event, update: markdown.Update | None = None) -> 
         raise ValueError(f"no fragment for {type(event).__name__}")
     values = {"event": event, "swap": SwapAttributes(event), **context(event)}
     return render_to_string(f"events/{event.type}.html", values)
+
+
+def bodies_of(event: events.Event) -> list[kept.Body]:
+    """What of the event's fragment takes time and can be rendered ahead."""
+    if isinstance(event, events.State):
+        return articles.bodies_of(event.messages, event.turn)
+    if isinstance(event, events.TurnFinished | events.MessageAdded | events.MessageChanged):
+        return articles.bodies_of([event.message] if event.message else [], None)
+    return []
 
 
 class SwapAttributes:
@@ -72,7 +79,7 @@ def _delta(event: events.Delta, update: markdown.Update | None) -> str:
     """Built by hand: this runs twenty times a second for each stream.
 
     Numbers are formatted as integers and the HTML is the renderer's own, so nothing needs
-    escaping but the reasoning, which is shown as plain text.
+    escaping.
     """
     seq = f"{event.seq:d}"
     marks = (
@@ -80,12 +87,12 @@ def _delta(event: events.Delta, update: markdown.Update | None) -> str:
         f' data-seq="{seq}" data-offset="{event.offset:d}"'
     )
     parts = []
-    if event.reasoning:
-        parts.append(
-            f'<div id="m-{seq}-thoughts" hx-swap-oob="beforeend"{marks}>'
-            f"{escape(visible(event.reasoning))}</div>"
-        )
     if update is not None:
+        if update.thoughts_html:
+            parts.append(
+                f'<div id="m-{seq}-thoughts" hx-swap-oob="beforeend"{marks}>'
+                f"{update.thoughts_html}</div>"
+            )
         if update.closed_html:
             parts.append(
                 f'<div id="m-{seq}-closed" hx-swap-oob="beforeend"{marks}>'

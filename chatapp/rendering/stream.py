@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 from chatapp.rendering.blocks import Environment, render_message, render_piece
 from chatapp.rendering.cutter import Cutter
 from chatapp.rendering.limits import CLOSED_BUDGET, OPEN_BUDGET
+from chatapp.text import LOOKED_AT, has_a_look, settled, visible_part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +19,8 @@ class Update:
     """Blocks that were closed since the last update: append them once."""
     open_html: str
     """The block still being written: it replaces the open block of the last update."""
+    thoughts_html: str = ""
+    """Thoughts to append, those whose look may still change left out."""
 
 
 class StreamRenderer:
@@ -26,6 +30,8 @@ class StreamRenderer:
         self._received: list[str] = []
         self._cutter = Cutter()
         self._environment = Environment()
+        self._thoughts = ""  # not shown yet, and a little of what was before
+        self._thoughts_shown = 0
 
     @classmethod
     def split(cls, text: str) -> tuple[str, str]:
@@ -36,7 +42,7 @@ class StreamRenderer:
         update = cls().feed(text)
         return update.closed_html, update.open_html
 
-    def feed(self, text: str) -> Update:
+    def feed(self, text: str, thoughts: str = "") -> Update:
         """Take the next characters and render what they close, and the open block."""
         self._received.append(text)
         closed = []
@@ -46,7 +52,19 @@ class StreamRenderer:
         piece = self._cutter.open_piece()
         self._environment.continued = piece.continued
         open_html = render_piece(piece.text, self._environment.for_open_block(), OPEN_BUDGET)
-        return Update(closed_html="".join(closed), open_html=open_html)
+        return Update(
+            closed_html="".join(closed), open_html=open_html, thoughts_html=self._think(thoughts)
+        )
+
+    def _think(self, thoughts: str) -> str:
+        self._thoughts += thoughts
+        end = settled(self._thoughts) if has_a_look(thoughts) else 0
+        if end <= self._thoughts_shown:
+            return ""
+        shown = visible_part(self._thoughts, self._thoughts_shown, end)
+        begin = max(0, end - LOOKED_AT)
+        self._thoughts, self._thoughts_shown = self._thoughts[begin:], end - begin
+        return escape(shown)
 
     def finish(self) -> str:
         """The whole reply rendered as after a reload; it replaces everything shown so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from chatapp.text import clean, visible
+from chatapp.text import clean, visible, without_hidden
 
 #: Characters a title may have.
 TITLE_LENGTH: Final = 60
@@ -25,7 +25,7 @@ def first_words(text: str) -> str:
     Markdown signs and line breaks go, links keep their text; a longer text is cut between two
     words and ends with an ellipsis. The title is plain text, still to be escaped where it is shown.
     """
-    words = visible(clean(text[:_READ_LENGTH]))
+    words = visible(without_hidden(clean(text[:_READ_LENGTH])))
     words = _fence_line.sub(" ", words)
     words = _link.sub(r"\1", words)
     words = _rule.sub(" ", words)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.excerpts import terms_of
-from chatapp.rendering import articles, figures, markdown, sources, wording
+from chatapp.rendering import articles, figures, kept, sources, wording
 from chatapp.screen import Carried, ContextView, ConversationLink, PageView
 from chatapp.text import visible
 
@@ -114,14 +114,14 @@ def reply_cost(usage: dict[str, Any]) -> figures.ReplyCost | None:
 @register.simple_tag
 def markdown_html(text: str) -> SafeString:
     """Markdown of anyone as safe HTML."""
-    return mark_safe(markdown.render(text))
+    return mark_safe(kept.markdown(text))
 
 
 @register.simple_tag
 def summary_html(text: str, carried: Carried) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
     earlier = reverse("conversation", args=[carried.code]) if carried.code else ""
-    html = markdown.render(sources.mark_earlier(text or "", carried.lines))
+    html = kept.markdown(sources.mark_earlier(text or "", carried.lines))
     return mark_safe(sources.link_sources(html, earlier=earlier))
 
 

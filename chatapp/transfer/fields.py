@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from chatapp.text import clean
-from chatapp.transfer.openai_messages import NAME_LENGTH, TIME_LEFT_OUT, moment
+from chatapp.text import clean, without_hidden
+from chatapp.transfer.openai_messages import NAME_LENGTH, TIME_LEFT_OUT, moment, shown_only
 
 UNSTORABLE = "character that cannot be stored, replaced"
 TITLE_LENGTH = 200
@@ -35,17 +35,19 @@ def text(value: Any, left_out: Counter[str]) -> str:
     cleaned = clean(value)
     if cleaned != value:
         left_out[UNSTORABLE] += 1
-    return cleaned.replace("\r\n", "\n")
+    return shown_only(cleaned, left_out).replace("\r\n", "\n")
 
 
 def name(value: Any) -> str:
     """A short name or id, cut to what a column holds; empty for anything but text."""
-    return clean(value)[:NAME_LENGTH] if isinstance(value, str) else ""
+    return without_hidden(clean(value))[:NAME_LENGTH] if isinstance(value, str) else ""
 
 
 def title(value: Any) -> str:
     """A title on one line, cut; empty for anything but text."""
-    return " ".join(clean(value).split())[:TITLE_LENGTH] if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    return " ".join(without_hidden(clean(value)).split())[:TITLE_LENGTH]
 
 
 def time(value: Any, left_out: Counter[str]) -> datetime | None:

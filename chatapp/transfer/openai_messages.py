@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from chatapp.errors import ImportInvalid
-from chatapp.text import problems
+from chatapp.text import problems, without_hidden
 from chatapp.transfer.json_stream import Place, objects
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
@@ -28,6 +28,7 @@ TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 TIMES = ("created_at", "timestamp", "created", "create_time")
 SYSTEM_LEFT_OUT = "system message"
 TIME_LEFT_OUT = "time that is no time"
+HIDDEN_LEFT_OUT = "text with hidden characters, which were taken out"
 # What the columns for names and ids hold, characters.
 NAME_LENGTH = 200
 # Larger numbers are milliseconds: as seconds they lie past the year 5000.
@@ -79,14 +80,16 @@ def _message(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> 
         left_out["function_call of the old form"] += 1
     if role != "tool" and value.get("name"):
         left_out["name of a speaker"] += 1
-    calls = _calls(place, value.get("tool_calls"))
+    calls = _calls(place, value.get("tool_calls"), left_out)
     if calls and role != "assistant":
         place.refuse("only an assistant's message may have tool_calls.")
     reasoning = value.get("reasoning_content") or value.get("reasoning") or ""
     return ForeignMessage(
         role=cast(Role, role),
         text=_text(place, value, left_out),
-        reasoning=_string(place, "its reasoning", reasoning) if role == "assistant" else "",
+        reasoning=shown_only(_string(place, "its reasoning", reasoning), left_out)
+        if role == "assistant"
+        else "",
         tool_calls=calls,
         tool_call_id=_name(place, "tool_call_id", value) if role == "tool" else "",
         tool_name=_name(place, "name", value) if role == "tool" else "",
@@ -115,6 +118,14 @@ def _string(place: Place, what: str, value: Any) -> str:
     return value
 
 
+def shown_only(text: str, left_out: Counter[str]) -> str:
+    """``text`` without what a model would read and nobody see; that there was such is counted."""
+    kept = without_hidden(text)
+    if kept != text:
+        left_out[HIDDEN_LEFT_OUT] += 1
+    return kept
+
+
 def _name(place: Place, key: str, value: Mapping[str, Any]) -> str:
     name = _string(place, f"its {key}", value.get(key) or "")
     if len(name) > NAME_LENGTH:
@@ -124,6 +135,10 @@ def _name(place: Place, key: str, value: Mapping[str, Any]) -> str:
 
 def _text(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> str:
     """The content as text: a string, a list of parts, or nothing."""
+    return shown_only(_whole_text(place, value, left_out), left_out)
+
+
+def _whole_text(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> str:
     content = value.get("content")
     if content is None:
         return _string(place, "its refusal", value.get("refusal") or "")
@@ -148,15 +163,15 @@ def _part(place: Place, part: Any, left_out: Counter[str]) -> str:
     return f"[{kind}: left out at import]"
 
 
-def _calls(place: Place, value: Any) -> tuple[dict[str, Any], ...]:
+def _calls(place: Place, value: Any, left_out: Counter[str]) -> tuple[dict[str, Any], ...]:
     if not value:
         return ()
     if not isinstance(value, list):
         place.refuse("its tool_calls are not a list.")
-    return tuple(_call(place, call) for call in value)
+    return tuple(_call(place, call, left_out) for call in value)
 
 
-def _call(place: Place, value: Any) -> dict[str, Any]:
+def _call(place: Place, value: Any, left_out: Counter[str]) -> dict[str, Any]:
     """A call in the one form that is stored and sent. Its arguments are text, valid or not."""
     function = value.get("function") if isinstance(value, dict) else None
     if not isinstance(function, dict):
@@ -168,6 +183,7 @@ def _call(place: Place, value: Any) -> dict[str, Any]:
     if isinstance(arguments, dict):
         arguments = json.dumps(arguments, ensure_ascii=False)
     text = _string(place, "the arguments of one of its tool_calls", arguments)
+    text = shown_only(text, left_out)
     return {
         "id": identifier,
         "type": "function",

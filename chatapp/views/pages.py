@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from chatapp.conversations.reading import amessage, aturn
 from chatapp.conversations.replacing import areplaced
 from chatapp.conversations.summaries import acarried, aversions
 from chatapp.forms import model_name, number
+from chatapp.rendering.articles import bodies_of
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
 from compression.exceptions import UserFacingError
 
@@ -93,6 +94,8 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
                 "origin": page.origin.as_json() if page.origin else None,
             }
         )
+    bodies = bodies_of(page.messages, page.turn)
+    await wiring.rendering_pool().ahead(user_id(request), bodies)
     if wants_fragment(request) and given and given[0] != "around":
         name = "partials/older.html" if given[0] == "before" else "partials/newer.html"
         return await rendered(request, name, {"page": page})
@@ -123,8 +126,12 @@ async def unsent(
 async def rendered(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponseBase:
-    """A page; Markdown of thirty messages takes too long for the event loop."""
-    return await asyncio.to_thread(render, request, template, context, status=status)
+    """A page; Markdown of thirty messages takes too long for the event loop.
+
+    A client that goes away meanwhile cancels what has not begun.
+    """
+    work = partial(render, request, template, context, status=status)
+    return await wiring.rendering_pool().run(user_id(request), work)
 
 
 @signed_in("GET")
@@ -142,6 +149,7 @@ async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBas
     if wants_json(request):
         found = [one.as_json() for one in messages]
         return JsonResponse({"messages": found, "has_newer": more})
+    await wiring.rendering_pool().ahead(user_id(request), bodies_of(messages, None))
     template = "partials/replaced.html" if wants_fragment(request) else "replaced.html"
     following = messages[-1].seq if more else None
     values = {"messages": messages, "following": following, "code": code, "seq": seq}

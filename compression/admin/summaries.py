@@ -369,7 +369,7 @@ class SummaryReviewAdmin(ReviewAdmin):
         current = self.get_object(request, str(summary.pk)) or summary
         more: dict[str, Any] = {"error": error.message}
         if text:
-            more["raw_text"] = text
+            more |= {"raw_text": text, "text": self.shown(text)}
         if "submitted_text" in error.fields:
             more["conflict"] = {
                 "yours": self.shown(str(error.fields["submitted_text"])),

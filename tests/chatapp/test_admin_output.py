@@ -24,6 +24,8 @@ from tests.reviewing import (
 
 pytestmark = pytest.mark.django_db
 
+#: "obey" in tag characters, a Hangul filler and a variation selector.
+HIDDEN = "\U000e006f\U000e0062\U000e0065\U000e0079\u3164\U000e0101"
 PAYLOADS = (
     "</textarea><script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -96,7 +98,7 @@ def test_x09_what_deceives_the_eye_is_shown_as_what_it_is(alice: User) -> None:
 
     Breaks when: ``SummaryAdmin.shown`` or ``Shown.shown`` gives back what it gets.
     """
-    trick = "gpj.\u202eexe \x1b]52;c\x07 a\u200bb"
+    trick = f"gpj.\u202eexe \x1b]52;c\x07 a\u200bb {HIDDEN} c"
     conversation = conversation_of(alice, trick, trick, "three", "four", title=trick)
     audit = {"salient": 1, "retained": 0, "missing": [trick], "notes": [trick]}
     summary = summarise(conversation, f"decided {trick}", model=trick, audit=audit)
@@ -106,8 +108,26 @@ def test_x09_what_deceives_the_eye_is_shown_as_what_it_is(alice: User) -> None:
     reader = browser_of(staff("reader", "view_audit", *sorted(set(paths.values()))))
     for path in paths:
         text = page(reader, path)
-        assert [one for one in "\u202e\x1b\u200b" if one in text] == [], path
+        assert [one for one in f"\u202e\x1b\u200b{HIDDEN}" if one in text] == [], path
     assert "⟦U+202E⟧" in page(reader, summary_path(summary))
+    assert "⟦U+E006F and 5 more⟧" in page(reader, summary_path(summary))
+
+
+def test_n07_who_edits_a_summary_sees_what_hides_in_it(root: Client, alice: User) -> None:
+    """N07: a form's field holds the text as it is stored, so the marks stand beneath it.
+
+    Breaks when: the page of a version that may be edited shows its text in the form only.
+    """
+    conversation = conversation_of(alice, "one", "two", "three", "four")
+    clean, hiding = summarise(conversation, "Use tabs"), f"Use{HIDDEN} spaces"
+    assert "nobody would see" not in page(root, summary_path(clean))
+    summary = summarise(conversation, hiding, through_seq=4)
+    shown = page(root, summary_path(summary))
+    assert hiding in shown
+    assert "Use⟦U+E006F and 5 more⟧ spaces" in shown
+    post = {"action": "edit", "version": "0", "text": f"## Decisions\n\n- Ship{HIDDEN} it"}
+    refused = root.post(summary_path(summary), post).content.decode()
+    assert "Ship⟦U+E006F and 5 more⟧ it" in refused
 
 
 @pytest.mark.parametrize(

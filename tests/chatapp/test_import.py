@@ -242,7 +242,14 @@ def test_a_missing_file_and_an_unknown_person_are_said(anna: User, tmp_path: Pat
 
 @pytest.mark.parametrize(
     "text",
-    ["a\r\nb\rc", " lead and trail \n", "\x1b]52;c\x07", "\u202e\u200b", "\ufdd0\uffff", "e\u0301"],
+    [
+        "a\r\nb\rc",
+        " lead and trail \n",
+        "\x1b]52;c\x07",
+        "1\ufe0f\u20e3",
+        "\ufdd0\uffff",
+        "e\u0301",
+    ],
 )
 def test_i28_texts_are_stored_as_they_came(anna: User, text: str) -> None:
     """I28: the same characters come back from the database.

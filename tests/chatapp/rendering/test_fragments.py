@@ -172,7 +172,8 @@ class TestDelta:
         assert [attributes["id"] for _, attributes in elements.top] == ["m-8-open"]
 
     def test_reasoning_is_plain_text(self) -> None:
-        elements = self.delta(None, text="", reasoning="**a** <b>")
+        update = markdown.StreamRenderer().feed("", "**a** <b>")
+        elements = self.delta(update, text="", reasoning="**a** <b>")
         assert elements.of_id("m-8-thoughts")["hx-swap-oob"] == "beforeend"
         assert elements.text == "**a** <b>"
 

@@ -263,9 +263,10 @@ def test_x09_a_direction_override_is_shown(bidi: str) -> None:
     assert "⟦U+202E⟧" in html
 
 
-def test_x09_hidden_characters_are_left_out() -> None:
+def test_x09_hidden_characters_are_shown() -> None:
+    """X09, N07."""
     hidden = "".join(chr(0xE0000 + ord(sign)) for sign in "obey")
-    assert render(f"a\u200b{hidden}b \x1b[31mred") == "<p>ab ␛[31mred</p>\n"
+    assert render(f"a\u200b{hidden}b \x1b[31mred") == "<p>a⟦U+200B and 4 more⟧b ␛[31mred</p>\n"
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))

@@ -1,0 +1,73 @@
+"""Whose page waits for whom while pages are rendered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import AsyncClient
+
+from chatapp import wiring
+from chatapp.rendering import kept
+from tests.inprocess import HTMX, new_conversation, send, settle, signed_in
+
+PAGES = ("", "?before=100", "context/", "summaries/", "messages/1/replaced/", "export/")
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_n02_a_page_waits_for_its_own_persons_others_only(
+    client: AsyncClient, code: str, bob: User, page: str
+) -> None:
+    """N02, I25: while one of alice's is rendered hers wait and bob's do not; hers may be abandoned.
+
+    Breaks when: a view renders anywhere but in the pool, or for another share.
+    """
+    other = await signed_in(bob)
+    his = await new_conversation(other)
+    for browser, conversation in ((client, code), (other, his)):
+        await send(browser, conversation)
+        await settle()
+    begun, go = threading.Event(), threading.Event()
+    alice = await User.objects.aget(username="alice")
+
+    def hold() -> None:
+        begun.set()
+        assert go.wait(30)
+
+    held = asyncio.create_task(wiring.rendering_pool().run(alice.pk, hold))
+    assert await asyncio.to_thread(begun.wait, 30)
+    headers = HTMX if page.startswith("?") else {}
+    answer = await other.get(f"/c/{his}/{page}", headers=headers)
+    assert answer.status_code == 200
+    hers = [asyncio.create_task(client.get(f"/c/{code}/{page}", headers=headers)) for _ in range(3)]
+    if page != "export/":
+        # Nothing is rendered for a file.
+        await asyncio.wait(hers, timeout=0.2)
+        assert not any(one.done() for one in hers)
+    hers[0].cancel()
+    go.set()
+    await held
+    answers = await asyncio.gather(*hers[1:])
+    assert [one.status_code for one in answers] == [200, 200]
+
+
+async def test_n02_a_page_loaded_again_is_taken_from_what_is_kept(
+    client: AsyncClient, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N02. Breaks when: a finished reply is parsed for each page that shows it."""
+    await send(client, code, "A **question** " * 40)
+    await settle()
+    first = (await client.get(f"/c/{code}/")).content
+    made: list[str] = []
+
+    def make(text: str) -> str:
+        made.append(text)
+        return ""
+
+    for one in (kept.markdown, kept.verbatim):
+        monkeypatch.setattr(one, "_make", make)
+    again = (await client.get(f"/c/{code}/")).content
+    assert [text for text in made if len(text) >= kept.SHORT] == []
+    assert len(again) > 0.8 * len(first)
