@@ -17,6 +17,7 @@ from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
     EmptyReply,
+    LLMError,
     MalformedReply,
     ReplyCut,
 )
@@ -202,12 +203,12 @@ def _conclude(reply: _Reply, profile: Profile) -> Concluded:
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
     if status is TurnStatus.COMPLETE and not reply.text:
-        raise EmptyReply
+        raise finished.error or EmptyReply
     usage = finished.usage
     return Concluded(
         status=status,
         finish_reason=finished.finish_reason,
-        error=ContentFiltered().as_dict() if status is TurnStatus.FILTERED else None,
+        error=_beside(status, finished.error, kept=reply.text),
         prompt_tokens=usage.prompt_tokens if usage else None,
         completion_tokens=usage.completion_tokens if usage else None,
         cached_tokens=usage.cached_tokens if usage else None,
@@ -215,3 +216,12 @@ def _conclude(reply: _Reply, profile: Profile) -> Concluded:
         if usage
         else None,
     )
+
+
+def _beside(status: TurnStatus, error: LLMError | None, *, kept: bool) -> dict[str, Any] | None:
+    """What is told beside the reply: that a filter ended it, or the error it was cut off with."""
+    if status is TurnStatus.FILTERED:
+        return ContentFiltered().as_dict()
+    if status is TurnStatus.TRUNCATED and error is not None:
+        return {**error.as_dict(), "partial_kept": kept}
+    return None
