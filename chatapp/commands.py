@@ -15,7 +15,6 @@ from chatapp.preparation import compression_settings
 from chatapp.sizing import (
     check_size,
     count,
-    most_pinned,
     profile_of,
     require_fit,
     sizes_of,
@@ -281,7 +280,7 @@ async def clear(user_id: int, code: str) -> int:
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
     frame = await aowned_frame(user_id, code)
-    most = most_pinned(await profile_of(frame.model))
+    most = (await profile_of(frame.model)).most_pinned
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
     )

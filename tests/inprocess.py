@@ -19,7 +19,7 @@ HTMX = {"HX-Request": "true"}
 
 
 def _forget() -> None:
-    for made in (wiring.machinery, wiring.bus, wiring.announcer, wiring.runner):
+    for made in (wiring.machinery, wiring.bus, wiring.announcer, wiring.runner, wiring.importer):
         made.cache_clear()
     for signal in (
         signals.compression_started,

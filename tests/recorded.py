@@ -67,7 +67,7 @@ async def played(upstream: FakeUpstream, client: OpenAIClient, script: Script) -
 
 
 def end_of(expected: Json) -> str | None:
-    """How the whole stream ends: with usage and ``[DONE]`` a reply is whole without a reason too."""
+    """How the whole stream ends: usage and ``[DONE]`` together are an end as well."""
     reason: str | None = expected["finish_reason"]
     if reason is None and expected["done"] and expected["usage"]:
         reason = "tool_calls" if expected["tool_calls"] else "stop"

@@ -37,6 +37,7 @@ from compression.store.leases import (
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
 from compression.store.spans import StandsFor, stands_for
 from compression.store.versions import (
+    bring_versions,
     carry_over,
     clear,
     copy_versions,
@@ -109,6 +110,7 @@ __all__ = [
     "aundone",
     "aversions",
     "breaker",
+    "bring_versions",
     "cancel",
     "carry_over",
     "claim",
