@@ -13,14 +13,13 @@ from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from chatapp.conversations.import_jobs import adiscard
 from chatapp.conversations.importing import (
-    Counted,
     ImportedConversation,
-    aadd_portion,
     abegin_import,
     afind_imported,
     afinish_import,
     astore_import,
 )
+from chatapp.conversations.portions import Counted, aadd_portion
 from chatapp.counting import message_tokens
 from chatapp.errors import ImportInvalid
 from chatapp.models import Conversation, TitleSource

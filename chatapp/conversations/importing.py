@@ -8,34 +8,16 @@ it; what an import that broke off has left is taken away in portions too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, OuterRef, Subquery
 
-from chatapp.models import (
-    Conversation,
-    Message,
-    MessageRole,
-    MessageStatus,
-    TitleSource,
-    Turn,
-    TurnStatus,
-)
-from chatapp.transfer.values import ForeignConversation, ForeignMessage, Identity
+from chatapp.conversations.portions import FIRST_EVENT, Counted, Unfinished, add_portion
+from chatapp.models import Conversation, TitleSource
+from chatapp.transfer.values import ForeignConversation, Identity
 from compression import store
 from compression.database import across
-
-BATCH = 500
-# An import is one stored change: every row of it carries this number.
-FIRST_EVENT = 1
-_TERMINAL = frozenset(TurnStatus.values) - {
-    TurnStatus.WAITING,
-    TurnStatus.COMPRESSING,
-    TurnStatus.STREAMING,
-    TurnStatus.TOOLS,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,33 +31,6 @@ class ImportedConversation:
     #: The one imported before lies in the bin.
     earlier: str = ""
     #: The code of a shorter or longer state of the same conversation that is here as well.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """A message to be stored, and its ruler tokens."""
-
-    message: ForeignMessage
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unfinished:
-    """A conversation of which a part is stored."""
-
-    conversation_id: int
-    code: str
-    owner_id: int
-    identity: Identity
-    moment: datetime
-    #: Of the last message; of the next one too, when that does not say its own.
-    created_at: datetime
-    seq: int = 0
-    turn_id: int | None = None
-    turn: int | None = None
-    #: The last turn, and its number in the file where that gives one.
-    question_id: int | None = None
-    #: The last user message.
 
 
 def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | None:
@@ -145,116 +100,6 @@ def begin_import(
         moment=min(first, now),
         created_at=min(first, now),
     )
-
-
-@transaction.atomic
-def add_portion(unfinished: Unfinished, portion: Sequence[Counted]) -> Unfinished:
-    """Store the next messages, in one transaction; where the conversation stands then.
-
-    Each user message begins a turn, which is complete, unless the file has turns of its own.
-    Raises IntegrityError when the conversation is gone.
-    """
-    placed = _placed(unfinished, portion)
-    turns = list({id(one.turn): one.turn for one in placed if one.turn is not None}.values())
-    new = [one for one in turns if one.pk is None]
-    Turn.objects.bulk_create(new, BATCH)
-    rows = [_message(unfinished, one) for one in placed]
-    Message.objects.bulk_create(rows, BATCH)
-    for old in turns[: len(turns) - len(new)]:
-        Turn.objects.filter(pk=old.pk).update(finished_at=old.finished_at)
-    last = placed[-1]
-    question = _link(unfinished, rows, new)
-    return replace(
-        unfinished,
-        moment=last.moment,
-        seq=last.seq,
-        turn_id=last.turn.pk if last.turn else unfinished.turn_id,
-        turn=last.number,
-        question_id=question,
-    )
-
-
-@dataclass(slots=True, kw_only=True)
-class _Placed:
-    """A message with its place: when, which number, and in which turn."""
-
-    counted: Counted
-    moment: datetime
-    seq: int
-    turn: Turn | None
-    number: int | None
-
-
-def _placed(unfinished: Unfinished, portion: Sequence[Counted]) -> list[_Placed]:
-    """The messages of a portion and the turns that they belong to, of which the first may exist."""
-    placed: list[_Placed] = []
-    now = datetime.now(UTC)
-    moment, number = unfinished.moment, unfinished.turn
-    turn = Turn(pk=unfinished.turn_id) if unfinished.turn_id is not None else None
-    for seq, counted in enumerate(portion, start=unfinished.seq + 1):
-        one = counted.message
-        moment = min(one.created_at or moment, now)
-        begins = one.role == "user" if one.turn is None else one.turn != number
-        if begins:
-            turn = Turn(
-                conversation_id=unfinished.conversation_id,
-                status=TurnStatus.COMPLETE,
-                event_no=FIRST_EVENT,
-            )
-        number = one.turn
-        if turn is not None:
-            turn.finished_at = moment
-            turn.model = one.model or turn.model
-            if one.turn_status:
-                known = one.turn_status in _TERMINAL
-                turn.status = TurnStatus(one.turn_status) if known else TurnStatus.INTERRUPTED
-        placed.append(_Placed(counted=counted, moment=moment, seq=seq, turn=turn, number=number))
-    return placed
-
-
-def _message(unfinished: Unfinished, placed: _Placed) -> Message:
-    one, moment = placed.counted.message, placed.moment
-    return Message(
-        conversation_id=unfinished.conversation_id,
-        seq=placed.seq,
-        turn_id=placed.turn.pk if placed.turn else None,
-        role=one.role,
-        text=one.text,
-        reasoning=one.reasoning,
-        tool_calls=list(one.tool_calls),
-        tool_call_id=one.tool_call_id,
-        tool_name=one.tool_name,
-        added_context=one.added_context,
-        status=MessageStatus.PARTIAL if one.partial else MessageStatus.COMPLETE,
-        superseded_at=moment if one.superseded else None,
-        pinned_at=moment if one.pinned else None,
-        masked_at=moment if one.masked else None,
-        token_count=placed.counted.tokens,
-        event_no=FIRST_EVENT,
-        created_at=moment,
-    )
-
-
-def _link(unfinished: Unfinished, rows: Sequence[Message], new: Sequence[Turn]) -> int | None:
-    """Say of each new turn which message it answers; the last user message there is."""
-    question = unfinished.question_id
-    asking: set[int | None] = set()
-    before: dict[int | None, int | None] = {}
-    for row in rows:
-        if row.role == MessageRole.USER:
-            question = row.pk
-            asking.add(row.turn_id)
-        before.setdefault(row.turn_id, question)
-    if new:
-        first = Message.objects.filter(turn=OuterRef("pk"), role=MessageRole.USER).order_by("seq")
-        Turn.objects.filter(
-            conversation_id=unfinished.conversation_id, pk__gte=new[0].pk, pk__lte=new[-1].pk
-        ).update(user_message=Subquery(first.values("pk")[:1]), started_at=F("finished_at"))
-    for turn in new:
-        if turn.pk not in asking:
-            # Another answer to a question that was asked before.
-            Turn.objects.filter(pk=turn.pk).update(user_message=before[turn.pk])
-    return question
 
 
 def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> ImportedConversation:
@@ -349,6 +194,5 @@ def store_import(
 
 afind_imported = across(find_imported, bulk=True)
 abegin_import = across(begin_import, bulk=True)
-aadd_portion = across(add_portion, bulk=True)
 afinish_import = across(finish_import, bulk=True)
 astore_import = across(store_import, bulk=True)
