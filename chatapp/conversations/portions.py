@@ -128,6 +128,9 @@ def _placed(unfinished: Unfinished, portion: Sequence[Counted]) -> list[_Placed]
         moment = min(one.created_at or moment, now)
         if one.role == "user" if one.turn is None else one.turn != number:
             turn = _Turn(ended=moment)
+        elif one.turn is None and number is not None:
+            # In a file that has turns this message belongs to none.
+            turn = None
         number = one.turn
         if turn is not None:
             turn.ended = moment

@@ -21,7 +21,7 @@ _SCALAR = 5000
 # Lists and objects in one another, where they are so large that they are taken apart.
 DEEPEST = 50
 _CONTAINERS = frozenset("[{")
-_ENDS_ITSELF = frozenset('[{"')
+_SCALAR_SIGNS = re.compile(r"[-+.\w]+")
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
@@ -165,6 +165,11 @@ class JsonReader:
         first = self.peek()
         while True:
             waiting = len(self._buffer) - self._at
+            scalar = _SCALAR_SIGNS.match(self._buffer, self._at)
+            cut = scalar is not None and scalar.end() == len(self._buffer) and waiting < _SCALAR
+            # A number may go on in the next chunk.
+            if cut and self._more(CHUNK_BYTES):
+                continue
             try:
                 value, end = self._json.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
@@ -183,9 +188,6 @@ class JsonReader:
                 self._refuse("this message is nested too deeply.")
             except ValueError:
                 self._refuse("a number in this message cannot be read.")
-            if end == len(self._buffer) and first not in _ENDS_ITSELF and self._more(CHUNK_BYTES):
-                # A number may go on in the next chunk.
-                continue
             self._skip(end - self._at)
             return value if self._taken <= limit else None
 

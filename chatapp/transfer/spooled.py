@@ -35,6 +35,10 @@ class SpooledMessages(Sequence[ForeignMessage]):
         self._newest: Batch = []
         self._characters = 0
 
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
     def append(self, message: ForeignMessage) -> None:
         """Add one behind the others."""
         if not self._newest:
