@@ -135,6 +135,9 @@ def _take(
         thoughts.texts += _thoughts(content, left_out)
         thoughts.at = fields.time(message.get("create_time"), left_out)
         return
+    if content.get("content_type") == "reasoning_recap":
+        left_out["note on how long was thought"] += 1
+        return
     text = _text(content, left_out)
     if not text.strip():
         left_out["empty message"] += 1
@@ -173,9 +176,6 @@ def _text(content: Mapping[str, Any], left_out: Counter[str]) -> str:
         return fields.fenced(code, str(language) if known else "") if code.strip() else ""
     if kind == "execution_output":
         return fields.text(content.get("text"), left_out)
-    if kind == "reasoning_recap":
-        left_out["note on how long was thought"] += 1
-        return ""
     if "parts" not in content:
         return fields.text(content.get("text") or content.get("result"), left_out)
     parts = [_part(part, left_out) for part in fields.listing(content.get("parts"))]

@@ -123,9 +123,11 @@ def _part(part: Mapping[str, Any], thoughts: list[str], left_out: Counter[str]) 
         )
         joined = "\n".join(fields.text(one, left_out) for one in texts)
         return f"Result of {fields.name(part.get('name')) or 'a tool'}:\n\n{fields.fenced(joined)}"
-    shown = fields.name(kind) or "unknown"
+    if isinstance(part.get("text"), str):
+        return fields.text(part["text"], left_out)
+    shown, title = fields.name(kind) or "unknown", fields.title(part.get("title"))
     left_out[f"part of type {shown}"] += 1
-    return f"[{shown}: left out at import]"
+    return f"[{shown}{f' ({title})' if title else ''}: left out at import]"
 
 
 def _summarised(part: Mapping[str, Any], left_out: Counter[str]) -> str:

@@ -66,7 +66,7 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
     can be imported.
     """
     person = user_id(request)
-    if request.method == "GET":
+    if request.method != "POST":
         past = await import_jobs.apast(person)
         if wants_json(request):
             return JsonResponse({"imports": [_as_json(one) for one in past]})

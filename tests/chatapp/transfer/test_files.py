@@ -376,6 +376,21 @@ def test_thoughts_without_a_reply_are_kept() -> None:
     assert one([tree(*nodes[:2])]).messages[-1].reasoning == "Hm"
 
 
+def test_what_is_left_out_is_counted_once() -> None:
+    """And named as far as the file does.
+
+    Breaks when: a note of ChatGPT's counts as an empty message too, or a title is dropped.
+    """
+    recap = {"content_type": "reasoning_recap", "content": "Thought for 16s"}
+    message = {"author": {"role": "assistant"}, "content": recap}
+    noted = {"id": "b", "parent": "a", "message": message}
+    assert one([tree(node("a", None), noted)]).left_out == {"note on how long was thought": 1}
+    parts = [{"type": "text/markdown", "title": "Plan"}, {"type": "voice", "text": "Said aloud"}]
+    found = one(claude_chat({"sender": "assistant", "content": parts}))
+    assert found.messages[0].text == "[text/markdown (Plan): left out at import]\n\nSaid aloud"
+    assert found.left_out == {"part of type text/markdown": 1}
+
+
 THOUGHTS = {"content_type": "thoughts", "thoughts": [{"content": "Hm"}]}
 
 
