@@ -90,9 +90,12 @@ def _counted(reopen: Callable[[], BinaryIO], max_bytes: int) -> int:
         if _outline(reader).get("conversations") != []:
             return 1
         reader = _member(reopen, max_bytes, "conversations")
-    elif "role" in _head(_reader(reopen(), max_bytes)):
+    elif "role" in _head(reader):
         return 1
-    reader.peek()
+    else:
+        # From its beginning once more: the two would share one place in the stream.
+        reader = _reader(reopen(), max_bytes)
+        reader.peek()
     number = 0
     for _ in reader.items():
         reader.skip()

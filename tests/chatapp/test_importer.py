@@ -174,7 +174,7 @@ def deleted(person: User) -> None:
     """As the admin does it, which tells of a row that came meanwhile, and is asked again."""
     for _ in range(20):
         with suppress(IntegrityError), transaction.atomic():
-            person.delete()
+            User.objects.filter(pk=person.pk).delete()
             return
 
 

@@ -491,6 +491,14 @@ def test_conversations_are_counted_before_they_are_read() -> None:
         assert files.count(io.BytesIO(data)) == number
 
 
+def test_counting_does_not_lose_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when: the reader that counts shares its stream with the one that looks at the head."""
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(json_stream, "WHOLE", 64)
+    data = json.dumps([tree(*[node(str(n), None, text="x" * 50) for n in range(9)])] * 7)
+    assert files.count(io.BytesIO(data.encode())) == 7
+
+
 def test_many_messages_wait_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same list, read as often as one likes.
 
