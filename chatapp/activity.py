@@ -191,6 +191,8 @@ class RecordedClient:
                 record["first_token_seconds"] = round(time.monotonic() - begun, 3)
             if isinstance(chunk, Finished):
                 record |= {"status": "finished", "finish_reason": chunk.finish_reason}
+                if chunk.error is not None:
+                    record["error"] = chunk.error.code
                 if chunk.usage is not None:
                     record |= {
                         "prompt_tokens": chunk.usage.prompt_tokens,

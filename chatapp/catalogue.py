@@ -24,6 +24,7 @@ from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.profiles import PriceFigures, ProfileFigures, resolve_profile
 from chatapp.models import ModelProfile
 from compression.database import AWAY, across
+from compression.types import Sizes
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ TAUGHT = (
     "supports_json_schema",
     "supports_usage",
 )
+# All pins together, a share of the budget.
+PINNED_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +74,12 @@ class Profile:
         """Tokens kept free for the reply: its limit, at most a quarter of the window."""
         quarter = self.window // RESERVE_SHARE
         return min(self.max_output_tokens or quarter, quarter)
+
+    @property
+    def most_pinned(self) -> int:
+        """Ruler tokens that all pinned messages of a conversation may have together."""
+        sizes = Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
+        return sizes.ruler(PINNED_SHARE)
 
     @property
     def uncached_surcharge(self) -> float | None:

@@ -10,19 +10,13 @@ from functools import partial
 from typing import Any
 
 from chatapp import activity, context, wiring
+from chatapp.catalogue import PINNED_SHARE
 from chatapp.conversations import access, beginning, branching, pins, replacing, sending
 from chatapp.conversations.reading import abasis, aowned_frame, aspoken
 from chatapp.conversations.spending import arequire_within_limit
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.preparation import compression_settings
-from chatapp.sizing import (
-    PINNED_SHARE,
-    check_size,
-    count,
-    profile_of,
-    require_fit,
-    sizes_of,
-)
+from chatapp.sizing import check_size, count, profile_of, require_fit, sizes_of
 from compression import services
 from compression.exceptions import CompressionRunning
 from compression.types import Trigger

@@ -22,6 +22,8 @@
     │   ├── RequestTooLarge         request_too_large   413
     │   ├── ContextBlocked          blocked             422
     │   ├── ImportInvalid           import_invalid      422   fields: position
+    │   ├── ImportRunning           import_running      409   fields: job
+    │   ├── ImportBroken            import_broken       500
     │   ├── LinkExpired             link_expired        410
     │   ├── RateLimited             rate_limited        429
     │   ├── StorageUnavailable      storage_unavailable 503
@@ -262,6 +264,39 @@ class ImportInvalid(ChatError):
     code = "import_invalid"
     status = 422
     default_message = "The file could not be imported. Nothing was changed."
+
+
+class ImportRunning(ChatError):
+    """The person's last import has not ended; ``fields["job"]`` names it."""
+
+    code = "import_running"
+    status = 409
+    retryable = True
+    default_message = (
+        "Another file of yours is being imported. Wait for it to end or cancel it, then send this "
+        "one again. Nothing of it was imported."
+    )
+
+
+class ImportBroken(ChatError):
+    """An import ended before its file did, by no fault of the file."""
+
+    code = "import_broken"
+    retryable = True
+    default_message = (
+        "The server stopped during the import. Import the file again: what is there already is "
+        "skipped."
+    )
+
+    @classmethod
+    def after(cls, imported: int, total: int | None) -> ImportBroken:
+        """The error that says how many of how many conversations were imported."""
+        of = f" of {total:,}" if total is not None else ""
+        noun = "conversation was" if imported == 1 and total is None else "conversations were"
+        return cls(
+            f"The server stopped during the import. {imported:,}{of} {noun} imported. Import the "
+            "file again: what is there already is skipped."
+        )
 
 
 class LinkExpired(ChatError):

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from chatapp.import_models import ImportJob as ImportJob
+from chatapp.import_models import ImportState as ImportState
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
@@ -78,6 +80,13 @@ class Conversation(CompressibleConversation):
     send_when_done = models.BooleanField(default=False)
     source_fingerprint = models.CharField(max_length=64, blank=True, default="")
     # SHA-256 of an imported file's conversation: importing it again changes nothing.
+    source_key = models.CharField(max_length=64, blank=True, default="")
+    # The same of where it comes from and what it is called there, which stays when it grows.
+    import_job = models.ForeignKey(
+        "ImportJob", models.SET_NULL, null=True, blank=True, related_name="conversations"
+    )
+    importing = models.BooleanField(default=False)
+    # Not all of its messages are stored. Till then it counts as deleted, so that no door opens.
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -95,8 +104,18 @@ class Conversation(CompressibleConversation):
                 name="conversation_lease",
                 condition=~Q(compression_token=""),
             ),
+            models.Index(
+                fields=["owner", "source_key"],
+                name="conversation_source",
+                condition=~Q(source_key=""),
+            ),
+            models.Index(fields=["id"], name="conversation_importing", condition=Q(importing=True)),
         ]
         constraints = [
+            models.CheckConstraint(
+                condition=Q(importing=False) | Q(deleted_at__isnull=False),
+                name="conversation_hidden_until_imported",
+            ),
             models.UniqueConstraint(
                 fields=["owner", "source_fingerprint"],
                 condition=~Q(source_fingerprint=""),

@@ -195,6 +195,10 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
+# Files on their way into the database; removed when their import ends.
+IMPORT_DIR = environment.text("IMPORT_DIR", str(VAR_DIR / "imports"))
+Path(IMPORT_DIR).mkdir(mode=0o700, parents=True, exist_ok=True)
+FILE_UPLOAD_TEMP_DIR = IMPORT_DIR
 # Larger than any message in form encoding, smaller than what would hurt. No request but an import
 # may be larger: chatapp.bodies.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024

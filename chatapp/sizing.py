@@ -15,9 +15,6 @@ from compression.database import across
 from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
 
-# All pins together, a share of the budget.
-PINNED_SHARE = 0.10
-
 
 def sizes_of(basis: context.Basis, profile: Profile) -> Sizes:
     """What the next request costs besides its messages."""
@@ -44,12 +41,6 @@ async def profile_of(model: str) -> Profile:
         return await catalogue.profile(model)
     except LLMError:
         return catalogue.known_profile(model)
-
-
-def most_pinned(profile: Profile) -> int:
-    """Ruler tokens that all pinned messages of a conversation may have together."""
-    sizes = Sizes(window=profile.window, reserve=profile.reserve, calibration=profile.calibration)
-    return sizes.ruler(PINNED_SHARE)
 
 
 async def count(text: str) -> int:

@@ -219,6 +219,8 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
         return ModelRefused().as_dict()
     if status is TurnStatus.FILTERED:
         return ContentFiltered().as_dict()
+    if status is TurnStatus.TRUNCATED and finished.error is not None:
+        return {**finished.error.as_dict(), "partial_kept": reply.text}
     if status is TurnStatus.TRUNCATED and reply.reasoning and not reply.text:
         return OnlyReasoning(OnlyReasoning.too_long_message).as_dict()
     return None
@@ -230,7 +232,7 @@ def _conclude(reply: _Reply, profile: Profile) -> Concluded:
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
     if status is TurnStatus.COMPLETE and not reply.text:
-        raise _wordless(reply, finished)
+        raise finished.error or _wordless(reply, finished)
     usage = finished.usage
     return Concluded(
         status=status,

@@ -72,6 +72,8 @@ urlpatterns = [
     path("c/", messages.create, name="conversation-create"),
     path("c/<str:code>/", include(_conversation)),
     path("import/", transfer.import_, name="import"),
+    path("import/<str:code>/", transfer.import_job, name="import-job"),
+    path("import/<str:code>/cancel/", transfer.import_cancel, name="import-cancel"),
     path("search/", searching.search, name="search"),
     path("settings/", person.settings, name="user-settings"),
     path("models/", pages.models, name="models"),

@@ -15,8 +15,9 @@ from chatapp.activity import ActivityLog, RecordedClient
 from chatapp.announcing import Announcer
 from chatapp.bus import Bus
 from chatapp.catalogue import Catalogue
-from chatapp.conversations import progress
+from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.importer import Importer
 from chatapp.llm.adapt import Learned
 from chatapp.llm.client import LLMClient, TokenUsage
 from chatapp.llm.demo import DemoClient
@@ -122,6 +123,17 @@ def presence() -> Presence:
     return Presence(Path(f"{file}-serving") if file else None)
 
 
+@cache
+def importer() -> Importer:
+    """The imports of this process."""
+    presence().arrive()
+    return Importer(
+        Path(settings.IMPORT_DIR),
+        counter=machinery().counter,
+        most_pinned=lambda model: machinery().catalogue.known_profile(model).most_pinned,
+    )
+
+
 def arrive() -> None:
     """Be counted, and end what dead processes held if no other one lives.
 
@@ -136,6 +148,7 @@ _aarrive = across(arrive)
 def _take_over() -> None:
     try:
         progress.abandon()
+        import_jobs.abandon()
         store.release_all()
     except AWAY as error:
         # Not migrated, or away: what was held expires by itself.
@@ -162,11 +175,14 @@ async def start() -> None:
         # In a thread: what is served already is not to wait for it.
         await asyncio.to_thread(import_module, "chatapp.llm.openai_client")
     runner().keep()
+    importer().keep()
     runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")
 
 
 async def shutdown() -> None:
     """End in order what this process runs; nothing if it never ran anything."""
+    if importer.cache_info().currsize:
+        await importer().shutdown()
     if started():
         await runner().shutdown()
         await machinery().client.aclose()

@@ -37,6 +37,13 @@ def _background_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="database-background")
 
 
+@functools.cache
+def _bulk_pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="database-bulk")
+
+
+_POOLS = (_pool, _background_pool, _bulk_pool)
+
 AWAY = (OperationalError, InterfaceError, InternalError)
 """What a unit of work raises while the database is away, full, or read-only."""
 
@@ -62,20 +69,21 @@ def _unit(function: Callable[[], R]) -> R:
 
 
 def across(
-    function: Callable[P, R], *, background: bool = False
+    function: Callable[P, R], *, background: bool = False, bulk: bool = False
 ) -> Callable[P, Coroutine[Any, Any, R]]:
     """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
 
     ``background`` units (checkpoints, sweeps) run in a thread apart, so that they never wait for,
-    and never delay, what a person asked for. The unit runs to its end even if its awaiter is
-    cancelled; no transaction may span two units.
+    and never delay, what a person asked for. ``bulk`` units, of which one piece of work has
+    thousands (an import), wait for one another in a thread of theirs. The unit runs to its end
+    even if its awaiter is cancelled; no transaction may span two units.
     """
 
     @functools.wraps(function)
     async def crossing(*args: P.args, **kwargs: P.kwargs) -> R:
         context = contextvars.copy_context()
         call = functools.partial(context.run, _unit, functools.partial(function, *args, **kwargs))
-        pool = _background_pool() if background else _pool()
+        pool = _bulk_pool() if bulk else _background_pool() if background else _pool()
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
     return crossing
@@ -129,7 +137,7 @@ def drain(*, close: bool = False) -> None:
 
     ``close``: each thread of the pools closes its connections too.
     """
-    for pool in (_pool, _background_pool):
+    for pool in _POOLS:
         if pool.cache_info().currsize:
             executor = pool()
             # Each thread waits for the others, so that each takes one of these calls.
@@ -143,7 +151,7 @@ def drain(*, close: bool = False) -> None:
 def close_pools() -> None:
     """Wait for running units, and end the pools with every connection of their threads."""
     drain(close=True)
-    for pool in (_pool, _background_pool):
+    for pool in _POOLS:
         if pool.cache_info().currsize:
             pool().shutdown(wait=True)
             pool.cache_clear()

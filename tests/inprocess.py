@@ -25,6 +25,7 @@ def _forget() -> None:
         wiring.announcer,
         wiring.runner,
         wiring.rendering_pool,
+        wiring.importer,
     ):
         made.cache_clear()
     for signal in (

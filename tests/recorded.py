@@ -66,6 +66,14 @@ async def played(upstream: FakeUpstream, client: OpenAIClient, script: Script) -
     return came
 
 
+def end_of(expected: Json) -> str | None:
+    """How the whole stream ends: usage and ``[DONE]`` together are an end as well."""
+    reason: str | None = expected["finish_reason"]
+    if reason is None and expected["done"] and expected["usage"]:
+        reason = "tool_calls" if expected["tool_calls"] else "stop"
+    return reason
+
+
 def compared(came: Came, expected: Json, *, usage: bool = True) -> Came:
     """With its differences from what a correct client makes of the whole stream.
 
@@ -73,16 +81,17 @@ def compared(came: Came, expected: Json, *, usage: bool = True) -> Came:
     """
     came.differ("content", came.text, expected["content"] or "")
     came.differ("reasoning", came.reasoning, expected["reasoning"] or "")
-    if expected["finish_reason"] is None:
-        # Without a terminal finish reason a reply is never complete, whatever else came (I6).
+    reason = end_of(expected)
+    if reason is None:
+        # Without an end of the provider's own a reply is never complete, whatever else came (I6).
         came.differ("finished", came.finished, None)
         came.differ("an error of ours", bool(came.error and came.error.message), True)
         return came
     came.differ("error", came.error, None)
     if came.finished is None:
-        came.differ("finished", None, expected["finish_reason"])
+        came.differ("finished", None, reason)
         return came
-    came.differ("finish reason", came.finished.finish_reason, expected["finish_reason"])
+    came.differ("finish reason", came.finished.finish_reason, reason)
     calls = [
         {"id": call.id, "name": call.name, "arguments": call.arguments}
         for call in came.finished.tool_calls
@@ -105,7 +114,7 @@ def cut_short(came: Came, expected: Json) -> Came:
         return compared(came, expected, usage=False)
     came.differ("content", (expected["content"] or "").startswith(came.text), True)
     came.differ("reasoning", (expected["reasoning"] or "").startswith(came.reasoning), True)
-    if expected["finish_reason"] is not None:
+    if end_of(expected) is not None:
         came.differ("error", type(came.error), ReplyCut)
     return came
 

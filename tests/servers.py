@@ -141,6 +141,7 @@ def server_environment(folder: Path, port: int, **env: str) -> dict[str, str]:
         "ALLOWED_ORIGINS": f"http://127.0.0.1:{port}",
         "DATABASE_URL": f"sqlite:///{folder / 'server.sqlite3'}",
         "ACTIVITY_LOG_DIR": str(folder / "activity"),
+        "IMPORT_DIR": str(folder / "imports"),
         "AUTOMATIC_TITLES": "false",
         "PORT": str(port),
         **env,

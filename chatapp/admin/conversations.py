@@ -93,6 +93,8 @@ class ConversationAdmin(Shown):
         rows: QuerySet[Conversation] = super().get_queryset(request)
         return (
             rows.select_related("owner")
+            # What is not wholly imported is nobody's yet.
+            .filter(importing=False)
             .defer("draft", "compressed_context")
             .annotate(
                 is_running=Case(
@@ -235,7 +237,7 @@ class MessageAdmin(Shown):
         wanted = request.GET.get(CONVERSATION_PARAMETER, "")
         conversation = None
         if self.has_view_permission(request) and wanted.isdecimal() and len(wanted) < 19:
-            conversation = Conversation.objects.filter(pk=int(wanted)).first()
+            conversation = Conversation.objects.filter(pk=int(wanted), importing=False).first()
         if conversation is None and self.has_view_permission(request):
             return HttpResponseRedirect(reverse("admin:chatapp_conversation_changelist"))
         if conversation is not None:

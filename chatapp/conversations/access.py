@@ -35,9 +35,10 @@ def parse_code(code: str) -> uuid.UUID:
 def owned(user_id: int, code: str, *, deleted: bool = False) -> Conversation:
     """The person's own conversation.
 
-    Raises NotFound for a wrong code, a stranger's, and (unless ``deleted``) a deleted one alike.
+    Raises NotFound for a wrong code, a stranger's, one that is still being imported, and (unless
+    ``deleted``) a deleted one alike.
     """
-    rows = Conversation.objects.filter(owner_id=user_id, code=parse_code(code))
+    rows = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), importing=False)
     if not deleted:
         rows = rows.filter(deleted_at__isnull=True)
     row = rows.first()

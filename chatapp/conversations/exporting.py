@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatapp.conversations.access import owned
-from chatapp.conversations.summaries import versions_of
+from chatapp.conversations.summaries import exported_versions
 from chatapp.conversations.windows import with_turns
 from chatapp.models import Conversation, Message
 from compression.database import across, snapshot
@@ -43,10 +43,12 @@ def export_head(user_id: int, code: str) -> ExportHead:
             "summary_version": row.compression_version,
             "compressed_through": row.compressed_through,
             "truncated_through": row.truncated_through,
+            "pinned": row.pinned_at is not None,
+            "archived": row.archived_at is not None,
             "created_at": row.created_at.isoformat(),
             "updated_at": row.updated_at.isoformat(),
         },
-        summaries=versions_of(row.pk),
+        summaries=exported_versions(row.pk),
     )
 
 

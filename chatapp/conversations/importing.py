@@ -1,29 +1,23 @@
-"""Storing a conversation that was read from a foreign file: whole or not at all, and once."""
+"""Storing a conversation that was read from a foreign file: whole or not at all, and once.
+
+A long conversation is stored in portions, so that nobody waits for one long transaction. Until the
+last of them it is marked ``importing`` and counts as deleted, so that no query of its owner finds
+it; what an import that broke off has left is taken away in portions too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, OuterRef, Subquery
 
-from chatapp.models import (
-    Conversation,
-    Message,
-    MessageRole,
-    MessageStatus,
-    TitleSource,
-    Turn,
-    TurnStatus,
-)
-from chatapp.transfer.values import ForeignConversation
+from chatapp.conversations.portions import FIRST_EVENT, Counted, Unfinished, add_portion
+from chatapp.models import Conversation, TitleSource
+from chatapp.transfer.values import ForeignConversation, Identity
+from compression import store
 from compression.database import across
-
-BATCH = 500
-# An import is one stored change: every row of it carries this number.
-FIRST_EVENT = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,23 +26,130 @@ class ImportedConversation:
 
     code: str
     created: bool
-    #: False: the same messages had been imported before, and nothing was changed.
+    #: False: the same conversation had been imported before, and nothing was changed.
     deleted: bool = False
     #: The one imported before lies in the bin.
+    earlier: str = ""
+    #: The code of a shorter or longer state of the same conversation that is here as well.
 
 
-def find_imported(owner_id: int, fingerprint: str) -> ImportedConversation | None:
-    """The person's conversation that was made from the same messages, if there is one."""
-    row = (
-        Conversation.objects.filter(owner_id=owner_id, source_fingerprint=fingerprint)
-        .only("code", "deleted_at")
-        .first()
-    )
+def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | None:
+    """The person's conversation that was made from the same one, if there is one.
+
+    What an older release imported was known by its content alone: the first conversation with that
+    content is taken for it, and known by its whole identity from then on.
+    """
+    mine = Conversation.objects.filter(owner_id=owner_id)
+    row = _known(mine.filter(source_fingerprint=identity.whole))
+    if row is None and identity.content != identity.whole:
+        row = _known(mine.filter(source_fingerprint=identity.content))
+        if row is not None:
+            Conversation.objects.filter(pk=row.pk, source_fingerprint=identity.content).update(
+                source_fingerprint=identity.whole, source_key=identity.source
+            )
     if row is None:
         return None
     return ImportedConversation(
         code=str(row.code), created=False, deleted=row.deleted_at is not None
     )
+
+
+def _known(rows: Iterable[Conversation]) -> Conversation | None:
+    return next(iter(rows), None)
+
+
+def begin_import(
+    owner_id: int,
+    foreign: ForeignConversation,
+    identity: Identity,
+    *,
+    title: str,
+    title_source: TitleSource,
+    keep_system_prompt: bool = False,
+    job_id: int | None = None,
+) -> Unfinished:
+    """Store a conversation without its messages, which nobody sees before :func:`finish_import`."""
+    now = datetime.now(UTC)
+    known = (one.created_at for one in foreign.messages if one.created_at)
+    first = foreign.created_at or next(known, None) or foreign.updated_at or now
+    row = Conversation(
+        owner_id=owner_id,
+        title=title,
+        title_source=title_source,
+        system_prompt=foreign.system_prompt if keep_system_prompt else "",
+        event_no=FIRST_EVENT,
+        seen_event_no=FIRST_EVENT,
+        import_job_id=job_id,
+        importing=True,
+        deleted_at=now,
+    )
+    if (own := foreign.own) is not None:
+        row.system_prompt = own.system_prompt
+        row.model = own.model
+        row.threshold, row.keep_turns = own.threshold, own.keep_turns
+        row.compression_off = own.compression_off
+        row.pinned_at = now if own.pinned else None
+        row.archived_at = now if own.archived else None
+        row.truncated_through = own.truncated_through
+    row.save(force_insert=True)
+    return Unfinished(
+        conversation_id=row.pk,
+        code=str(row.code),
+        owner_id=owner_id,
+        identity=identity,
+        moment=min(first, now),
+        created_at=min(first, now),
+    )
+
+
+def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> ImportedConversation:
+    """Let the conversation be seen, in one transaction.
+
+    When the same one was imported meanwhile, that is the answer, and this one stays hidden.
+    """
+    own = foreign.own
+    now = datetime.now(UTC)
+    updated = min(foreign.updated_at or unfinished.moment, now)
+    try:
+        with transaction.atomic():
+            if own is not None and own.versions:
+                store.bring_versions(
+                    unfinished.conversation_id,
+                    own.versions,
+                    active=own.active,
+                    author_id=unfinished.owner_id,
+                )
+            Conversation.objects.filter(pk=unfinished.conversation_id).update(
+                importing=False,
+                deleted_at=None,
+                source_fingerprint=unfinished.identity.whole,
+                source_key=unfinished.identity.source,
+                next_seq=unfinished.seq + 1,
+                event_no=FIRST_EVENT,
+                truncated_through=own.truncated_through if own else 0,
+                created_at=unfinished.created_at,
+                updated_at=max(updated, unfinished.created_at),
+            )
+    except IntegrityError:
+        found = find_imported(unfinished.owner_id, unfinished.identity)
+        if found is None:
+            raise
+        return found
+    return ImportedConversation(code=unfinished.code, created=True, earlier=_earlier(unfinished))
+
+
+def _earlier(unfinished: Unfinished) -> str:
+    """The code of another state of the same conversation; empty when there is none."""
+    if not unfinished.identity.source:
+        return ""
+    others = Conversation.objects.filter(
+        owner_id=unfinished.owner_id,
+        source_key=unfinished.identity.source,
+        importing=False,
+        deleted_at=None,
+    ).exclude(pk=unfinished.conversation_id)
+    code = others.order_by("-pk").values_list("code", flat=True).first()
+    return str(code) if code else ""
 
 
 def store_import(
@@ -59,115 +160,39 @@ def store_import(
     title: str,
     title_source: TitleSource,
     keep_system_prompt: bool = False,
+    identity: Identity | None = None,
+    job_id: int | None = None,
 ) -> ImportedConversation:
-    """Store a conversation in one transaction of its own.
+    """Store a short conversation at once: one transaction, in which others wait.
 
-    ``tokens`` holds the ruler tokens of each message, in their order. Messages get seq 1, 2, 3 …;
-    each user message begins a turn, which is complete. What was imported before is found again,
-    also when two imports of it run at the same moment.
+    ``tokens`` holds the ruler tokens of each message, in their order. What was imported before is
+    found again, also when two imports of it run at the same moment.
     """
-    fingerprint = foreign.fingerprint
-    found = find_imported(owner_id, fingerprint)
+    identity = identity or foreign.identity
+    found = find_imported(owner_id, identity)
     if found is not None:
         return found
-    try:
-        with transaction.atomic():
-            code = _store(
-                Conversation(
-                    owner_id=owner_id,
-                    title=title,
-                    title_source=title_source,
-                    system_prompt=foreign.system_prompt if keep_system_prompt else "",
-                    source_fingerprint=fingerprint,
-                    next_seq=len(foreign.messages) + 1,
-                    event_no=FIRST_EVENT,
-                    seen_event_no=FIRST_EVENT,
-                ),
-                foreign,
-                tokens,
-            )
-    except IntegrityError:
-        found = find_imported(owner_id, fingerprint)
-        if found is None:
-            raise
-        return found
-    return ImportedConversation(code=code, created=True)
-
-
-def _store(conversation: Conversation, foreign: ForeignConversation, tokens: Sequence[int]) -> str:
-    conversation.save(force_insert=True)
-    moments = list(_moments(foreign, conversation.updated_at))
-    turns = _turns(conversation, foreign, moments)
-    Turn.objects.bulk_create(turns, batch_size=BATCH)
-    Message.objects.bulk_create(_messages(conversation, foreign, tokens, moments, turns), BATCH)
-    first = Message.objects.filter(turn=OuterRef("pk"), role=MessageRole.USER)
-    Turn.objects.filter(conversation=conversation).update(
-        user_message=Subquery(first.values("pk")[:1]), started_at=F("finished_at")
-    )
-    Conversation.objects.filter(pk=conversation.pk).update(created_at=moments[0])
-    return str(conversation.code)
-
-
-def _moments(foreign: ForeignConversation, now: datetime) -> Iterator[datetime]:
-    """When each message was written; for those that do not say, the last known time before."""
-    last = next((one.created_at for one in foreign.messages if one.created_at), now)
-    for one in foreign.messages:
-        last = one.created_at or last
-        yield last
-
-
-def _turns(
-    conversation: Conversation, foreign: ForeignConversation, moments: Sequence[datetime]
-) -> list[Turn]:
-    """One ended turn for each user message; it ends with the last message before the next."""
-    turns: list[Turn] = []
-    for one, moment in zip(foreign.messages, moments, strict=True):
-        if one.role == "user":
-            turns.append(
-                Turn(
-                    conversation=conversation,
-                    status=TurnStatus.COMPLETE,
-                    event_no=FIRST_EVENT,
-                )
-            )
-        if turns:
-            turns[-1].finished_at = moment
-    return turns
-
-
-def _messages(
-    conversation: Conversation,
-    foreign: ForeignConversation,
-    tokens: Sequence[int],
-    moments: Sequence[datetime],
-    turns: Sequence[Turn],
-) -> Iterator[Message]:
-    """The rows; messages before the first user message belong to no turn."""
-    rest = iter(turns)
-    turn: Turn | None = None
-    parts = zip(foreign.messages, tokens, moments, strict=True)
-    for seq, (one, count, moment) in enumerate(parts, start=1):
-        if one.role == "user":
-            turn = next(rest)
-        yield Message(
-            conversation=conversation,
-            seq=seq,
-            turn=turn,
-            role=one.role,
-            text=one.text,
-            reasoning=one.reasoning,
-            tool_calls=list(one.tool_calls),
-            tool_call_id=one.tool_call_id,
-            tool_name=one.tool_name,
-            added_context=one.added_context,
-            status=MessageStatus.PARTIAL if one.partial else MessageStatus.COMPLETE,
-            superseded_at=moment if one.superseded else None,
-            pinned_at=moment if one.pinned else None,
-            token_count=count,
-            event_no=FIRST_EVENT,
-            created_at=moment,
+    counted = [
+        Counted(message=one, tokens=count)
+        for one, count in zip(foreign.messages, tokens, strict=True)
+    ]
+    with transaction.atomic():
+        unfinished = begin_import(
+            owner_id,
+            foreign,
+            identity,
+            title=title,
+            title_source=title_source,
+            keep_system_prompt=keep_system_prompt,
+            job_id=job_id,
         )
+        stored = finish_import(add_portion(unfinished, counted), foreign)
+        if not stored.created:
+            transaction.set_rollback(True)
+    return stored
 
 
-afind_imported = across(find_imported)
-astore_import = across(store_import)
+afind_imported = across(find_imported, bulk=True)
+abegin_import = across(begin_import, bulk=True)
+afinish_import = across(finish_import, bulk=True)
+astore_import = across(store_import, bulk=True)

@@ -79,6 +79,8 @@ class Finished:
     #: None when the server reported none.
     model: str = ""
     #: The name that the server answered with.
+    error: LLMError | None = None
+    #: What the server complained of although the model had ended its reply.
 
 
 Chunk = TextChunk | ReasoningChunk | Finished

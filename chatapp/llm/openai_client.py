@@ -11,7 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+)
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -252,19 +259,24 @@ class OpenAIClient:
                 raise MalformedReply
             if kind == "application/json":
                 body = await self._bounded_body(response, clock, MAX_EVENT_BYTES)
-                for chunk in (*decoder.feed_whole(body), *decoder.end()):
+                for chunk in (*decoder.feed_whole(body), *self._end(decoder)):
                     yield chunk
                 return
             async with aclosing(response.aiter_bytes()) as pieces:
                 async with aclosing(_streamed(pieces, clock, decoder, self._gather)) as chunks:
                     async for chunk in chunks:
                         yield chunk
-                for chunk in decoder.end():
+                for chunk in self._end(decoder):
                     yield chunk
                 if decoder.done:
                     await _drain(pieces)
         except LLMError as error:
             raise self._without_secrets(error) from None
+
+    def _end(self, decoder: StreamDecoder) -> Iterator[Chunk]:
+        if decoder.error is not None:
+            self._without_secrets(decoder.error)
+        return decoder.end()
 
     async def _bounded_body(self, response: httpx2.Response, clock: Clock, at_most: int) -> bytes:
         """The whole body. Raises MalformedReply when it is longer than ``at_most`` bytes."""

@@ -129,6 +129,20 @@ class ToolCallAssembler:
         return found
 
 
+def detailed_reasoning(details: object) -> str:
+    """The text of ``reasoning_details``, OpenRouter's form: texts and summaries, one after another.
+
+    Encrypted details hold nothing for a reader.
+    """
+    texts = []
+    for one in details if isinstance(details, list) else ():
+        part = as_dict(one)
+        text = part.get("text") or part.get("summary")
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)
+
+
 def token_usage(usage: object) -> TokenUsage | None:
     """A provider's ``usage`` object; None when it holds no usable counts."""
     counts = as_dict(usage)

@@ -16,8 +16,14 @@ from typing import Any
 
 from chatapp.llm.classify import from_error_event
 from chatapp.llm.client import Chunk, Finished, ReasoningChunk, TextChunk, TokenUsage
-from chatapp.llm.errors import EmptyReply, MalformedReply, ReplyCut, ReplyTooLong
-from chatapp.llm.pieces import TextCleaner, ToolCallAssembler, as_dict, token_usage
+from chatapp.llm.errors import EmptyReply, LLMError, MalformedReply, ReplyCut, ReplyTooLong
+from chatapp.llm.pieces import (
+    TextCleaner,
+    ToolCallAssembler,
+    as_dict,
+    detailed_reasoning,
+    token_usage,
+)
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 # One event. Servers that send the token ids of the prompt along reach about 1 MB; 4 MB of JSON
@@ -55,7 +61,8 @@ class StreamDecoder:
     """One streamed reply. Feed bytes until they end, then call :meth:`end` once.
 
     ``done`` is true once ``[DONE]`` has come: what follows is ignored. ``finish_reason`` is
-    empty until the model said why it stopped.
+    empty until the model said why it stopped. ``error`` is what the server complained of after
+    that, or with it: the reply is whole as far as the model was concerned.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class StreamDecoder:
         self.finish_reason = ""
         self.usage: TokenUsage | None = None
         self.model = ""
+        self.error: LLMError | None = None
         self._max_event_bytes = max_event_bytes
         self._max_characters = max_reply_characters
         self._characters_left = max_reply_characters
@@ -84,6 +92,7 @@ class StreamDecoder:
         self._reasoning = TextCleaner()
         self._refused = False
         self._said = False
+        self._reasoned = False
         self._tools = ToolCallAssembler()
 
     @property
@@ -103,7 +112,7 @@ class StreamDecoder:
         except (MalformedReply, ReplyTooLong) as caught:
             error = caught
         except ServerSaid as caught:
-            error = from_error_event(caught.error)
+            error = self._complaint(from_error_event(caught.error))
         yield from self._taken()
         if error is not None:
             raise error from None
@@ -115,7 +124,8 @@ class StreamDecoder:
     def end(self) -> Iterator[Chunk]:
         """What was still held back, and then :class:`Finished`.
 
-        Raises ReplyCut when no terminal finish reason has come, EmptyReply when nothing at all
+        Some servers (Snowflake) give no finish reason: their usage and ``[DONE]`` together are the
+        end that they mean. Raises ReplyCut when neither has come, EmptyReply when nothing at all
         has, and what :meth:`feed` raises.
         """
         if not self.done and (self._line or self._data):
@@ -125,15 +135,27 @@ class StreamDecoder:
                 yield kind(text=rest)
         if not self._events and not self.done:
             raise EmptyReply("The model server closed the reply without sending anything. Retry.")
+        calls = self._tools.calls()
         if not self.finish_reason:
-            raise ReplyCut
+            if not self.done or self.usage is None:
+                raise ReplyCut
+            self.finish_reason = "tool_calls" if calls else "stop"
         refused = self._refused and not self._said and self.finish_reason == "stop"
         yield Finished(
             finish_reason="refusal" if refused else self.finish_reason,
-            tool_calls=self._tools.calls(),
+            tool_calls=calls,
             usage=self.usage,
             model=self.model,
+            error=self.error,
         )
+
+    def _complaint(self, error: LLMError) -> LLMError | None:
+        """The error if it ends the reply; None if the model had ended it, and it is only kept."""
+        if not self.finish_reason:
+            return error
+        self.error = error
+        self.done = True
+        return None
 
     def _last_words(self) -> Iterator[Chunk]:
         """An event without its blank line; half an event is what a cut leaves, so no error."""
@@ -247,6 +269,8 @@ class StreamDecoder:
     def _take_payload(self, payload: dict[str, Any], *, is_error: bool) -> None:
         error = payload.get("error")
         if error:
+            # The last words and the finish reason may come in the same object.
+            self._take_choices(payload, failed=True)
             raise ServerSaid(error)
         if payload.get("object") == "error" or (is_error and "choices" not in payload):
             raise ServerSaid(payload)
@@ -255,19 +279,21 @@ class StreamDecoder:
             self.usage = token_usage(usage) or self.usage
         if not self.model and isinstance(payload.get("model"), str):
             self.model = TextCleaner().clean(payload["model"])[: 2 * MAX_WORD]
+        self._take_choices(payload)
+
+    def _take_choices(self, payload: dict[str, Any], *, failed: bool = False) -> None:
         choices = payload.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
-                self._take_choice(choice)
+                self._take_choice(choice, failed=failed)
 
-    def _take_choice(self, choice: dict[str, Any]) -> None:
+    def _take_choice(self, choice: dict[str, Any], *, failed: bool) -> None:
         delta = choice.get("delta")
         if not isinstance(delta, dict):
             delta = as_dict(choice.get("message"))
         if content := delta.get("content"):
             self._take_content(content)
-        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
-            self._emit_reasoning(reasoning)
+        self._take_reasoning(delta)
         if refusal := delta.get("refusal"):
             self._refused = True
             self._emit_text(refusal)
@@ -281,9 +307,23 @@ class StreamDecoder:
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason and not self.finish_reason:
             if reason == "error":
+                if failed:
+                    return
                 raise ServerSaid("")
             word = TextCleaner().clean(reason)[:MAX_WORD]
             self.finish_reason = _FINISH_WORDS.get(word.lower(), word)
+
+    def _take_reasoning(self, delta: dict[str, Any]) -> None:
+        """Reasoning under the name that this server has for it.
+
+        OpenRouter says it twice, as ``reasoning`` and in ``reasoning_details``: the details count
+        only where they are all there is.
+        """
+        if plain := delta.get("reasoning_content") or delta.get("reasoning"):
+            self._reasoned = True
+            self._emit_reasoning(plain)
+        elif not self._reasoned:
+            self._emit_reasoning(detailed_reasoning(delta.get("reasoning_details")))
 
     def _take_content(self, content: object) -> None:
         """Text, or a list of parts of which some are thinking (Mistral)."""

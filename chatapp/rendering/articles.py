@@ -50,9 +50,13 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         "failed": "The model did not answer.",
     }
     fields = error.get("fields") or {}
+    said = str(error.get("message") or sentences.get(turn.status, turn.status))
+    if turn.status == "truncated" and error:
+        # Both are so: the length ended the reply, and the server complained besides.
+        said = f"{sentences['truncated']} {said}"
     return Outcome(
         status=turn.status,
-        sentence=str(error.get("message") or sentences.get(turn.status, turn.status)),
+        sentence=said,
         error=error or None,
         provider_message=str(fields.get("provider_message", "")),
         retry_after=error.get("retry_after"),

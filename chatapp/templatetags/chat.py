@@ -40,6 +40,12 @@ def more_or_fewer(difference: int) -> str:
 
 
 @register.filter
+def grouped(count: int | None) -> str:
+    """A count with its thousands apart: 1793 -> 1,793."""
+    return f"{count or 0:,}"
+
+
+@register.filter
 def percent(share: float) -> str:
     """0.424 as 42 %."""
     return f"{round(100 * share)} %"

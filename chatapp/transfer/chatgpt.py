@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from chatapp.errors import ImportInvalid
@@ -33,13 +35,12 @@ def read(value: Mapping[str, Any]) -> ForeignConversation:
     nodes = fields.mapping(value.get("mapping"))
     path = _path(nodes, value.get("current_node"), left_out)
     messages: list[ForeignMessage] = []
-    thoughts: list[str] = []
+    thoughts = Thoughts()
     for node_id in path:
         message = fields.mapping(fields.mapping(nodes[node_id]).get("message"))
         if message:
             _take(message, messages, thoughts, left_out)
-    if thoughts:
-        left_out["reasoning without a reply"] += 1
+    messages += thoughts.without_a_reply()
     others = nodes.keys() - set(path)
     spoken = sum(1 for one in others if _speaks(fields.mapping(nodes[one])))
     if spoken:
@@ -49,9 +50,33 @@ def read(value: Mapping[str, Any]) -> ForeignConversation:
     return ForeignConversation(
         messages=tuple(messages),
         title=fields.title(value.get("title")),
+        source="chatgpt",
+        source_id=fields.name(value.get("conversation_id") or value.get("id")),
+        created_at=fields.time(value.get("create_time"), left_out),
+        updated_at=fields.time(value.get("update_time"), left_out),
         left_out=dict(left_out),
         orphan_results=sum(one.role == "tool" for one in messages),
     )
+
+
+@dataclass(slots=True)
+class Thoughts:
+    """What was thought since the last message, for the reply that comes of it."""
+
+    texts: list[str] = field(default_factory=list)
+    at: datetime | None = None
+
+    def taken(self) -> str:
+        """All of it; then there is none."""
+        joined = "\n\n".join(self.texts)
+        self.texts = []
+        return joined
+
+    def without_a_reply(self) -> list[ForeignMessage]:
+        """A message of thoughts alone, of a reply that was stopped before its first word."""
+        if not self.texts:
+            return []
+        return [ForeignMessage(role="assistant", reasoning=self.taken(), created_at=self.at)]
 
 
 def _speaks(node: Mapping[str, Any]) -> bool:
@@ -89,7 +114,7 @@ def _newest_leaf(nodes: Mapping[str, Any]) -> str | None:
 def _take(
     message: Mapping[str, Any],
     messages: list[ForeignMessage],
-    thoughts: list[str],
+    thoughts: Thoughts,
     left_out: Counter[str],
 ) -> None:
     """Add what a node says: a message, or thoughts for the reply that follows."""
@@ -107,21 +132,23 @@ def _take(
         return
     content = fields.mapping(message.get("content"))
     if content.get("content_type") == "thoughts":
-        thoughts += _thoughts(content, left_out)
+        thoughts.texts += _thoughts(content, left_out)
+        thoughts.at = fields.time(message.get("create_time"), left_out)
+        return
+    if content.get("content_type") == "reasoning_recap":
+        left_out["note on how long was thought"] += 1
         return
     text = _text(content, left_out)
     if not text.strip():
         left_out["empty message"] += 1
         return
-    reasoning = ""
-    if role == "assistant" and thoughts:
-        reasoning = "\n\n".join(thoughts)
-        thoughts.clear()
+    if role == "user":
+        messages += thoughts.without_a_reply()
     messages.append(
         ForeignMessage(
             role=role,
             text=text,
-            reasoning=reasoning,
+            reasoning=thoughts.taken() if role == "assistant" else "",
             tool_name=fields.name(author.get("name")) if role == "tool" else "",
             created_at=fields.time(message.get("create_time"), left_out),
         )
@@ -149,9 +176,6 @@ def _text(content: Mapping[str, Any], left_out: Counter[str]) -> str:
         return fields.fenced(code, str(language) if known else "") if code.strip() else ""
     if kind == "execution_output":
         return fields.text(content.get("text"), left_out)
-    if kind == "reasoning_recap":
-        left_out["note on how long was thought"] += 1
-        return ""
     if "parts" not in content:
         return fields.text(content.get("text") or content.get("result"), left_out)
     parts = [_part(part, left_out) for part in fields.listing(content.get("parts"))]

@@ -32,6 +32,10 @@ def read(value: Mapping[str, Any]) -> ForeignConversation:
     return ForeignConversation(
         messages=tuple(messages),
         title=fields.title(value.get("name")),
+        source="claude",
+        source_id=fields.name(value.get("uuid")),
+        created_at=fields.time(value.get("created_at"), left_out),
+        updated_at=fields.time(value.get("updated_at"), left_out),
         left_out=dict(left_out),
     )
 
@@ -66,24 +70,32 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
         left_out["message without a known role"] += 1
         return None
     thoughts: list[str] = []
-    parts = [_part(fields.mapping(one), thoughts, left_out) for one in _content(value)]
+    parts = [_part(one, thoughts, left_out) for one in _content(value)]
     text = "\n\n".join(part for part in parts if part.strip())
     text = text or fields.text(value.get("text"), left_out)
     attached = [_attachment(fields.mapping(one), left_out) for one in _attachments(value)]
     text = "\n\n".join(part for part in (*attached, text) if part.strip())
-    if not text.strip():
+    reasoning = "\n\n".join(thoughts) if role == "assistant" else ""
+    # A reply that was stopped while it was thought about has its thoughts only.
+    if not text.strip() and not reasoning:
         left_out["empty message"] += 1
         return None
     return ForeignMessage(
         role=role,
         text=text,
-        reasoning="\n\n".join(thoughts) if role == "assistant" else "",
+        reasoning=reasoning,
         created_at=fields.time(value.get("created_at"), left_out),
     )
 
 
-def _content(value: Mapping[str, Any]) -> list[Any]:
-    return fields.listing(value.get("content"))
+def _content(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of a message; text alone, as older exports have it, is one part of text."""
+    content = value.get("content")
+    parts = [content] if isinstance(content, str) else fields.listing(content)
+    return [
+        {"type": "text", "text": one} if isinstance(one, str) else fields.mapping(one)
+        for one in parts
+    ]
 
 
 def _attachments(value: Mapping[str, Any]) -> list[Any]:
@@ -96,7 +108,7 @@ def _part(part: Mapping[str, Any], thoughts: list[str], left_out: Counter[str]) 
     if kind == "text":
         return fields.text(part.get("text"), left_out)
     if kind == "thinking":
-        thought = fields.text(part.get("thinking"), left_out)
+        thought = fields.text(part.get("thinking"), left_out) or _summarised(part, left_out)
         if thought.strip():
             thoughts.append(thought)
         return ""
@@ -111,9 +123,19 @@ def _part(part: Mapping[str, Any], thoughts: list[str], left_out: Counter[str]) 
         )
         joined = "\n".join(fields.text(one, left_out) for one in texts)
         return f"Result of {fields.name(part.get('name')) or 'a tool'}:\n\n{fields.fenced(joined)}"
-    shown = fields.name(kind) or "unknown"
+    if isinstance(part.get("text"), str):
+        return fields.text(part["text"], left_out)
+    shown, title = fields.name(kind) or "unknown", fields.title(part.get("title"))
     left_out[f"part of type {shown}"] += 1
-    return f"[{shown}: left out at import]"
+    return f"[{shown}{f' ({title})' if title else ''}: left out at import]"
+
+
+def _summarised(part: Mapping[str, Any], left_out: Counter[str]) -> str:
+    """What is told of thoughts that are not given themselves."""
+    summaries = (
+        fields.mapping(one).get("summary") for one in fields.listing(part.get("summaries"))
+    )
+    return "\n".join(text for one in summaries if (text := fields.text(one, left_out)).strip())
 
 
 def _call(part: Mapping[str, Any], left_out: Counter[str]) -> str:

@@ -7,30 +7,38 @@ ever unpacked to disk, and no more than the limits is read, whatever a file says
 
 from __future__ import annotations
 
-import io
-import json
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
 
 from chatapp.errors import ImportInvalid
 from chatapp.transfer import chatgpt, claude, native, openai_messages
-from chatapp.transfer.json_stream import Place, objects
+from chatapp.transfer.json_stream import LARGEST, JsonReader, TooLarge
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.transfer.values import ForeignConversation
 
 # Of a ZIP: its entries, and what is read of all of them together. A year of daily use has a few
 # dozen megabytes of text; the rest of such an archive are pictures, which are not read.
 MAX_ENTRIES = 20_000
-MAX_TOTAL_BYTES = 4 * MAX_BYTES
+MAX_TOTAL_BYTES = 2 * MAX_BYTES
 _CONVERSATIONS = re.compile(r"(^|/)conversations[-_ ]?\d*\.json$", re.IGNORECASE)
 _UNKNOWN = (
     "This is not a file that can be imported: a JSON list of messages, an export of this program, "
     "or an export of ChatGPT or Claude is needed. Nothing was imported."
 )
+
+_TOO_LARGE = (
+    f"This conversation alone has more than {LARGEST // 1024**2} million characters, which is "
+    "more than can be read at once."
+)
+# What a broken archive raises while it is read.
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError)
+# What stands in an outline for what begins so.
+_EMPTY: Mapping[str, Callable[[], Any]] = {"[": list, "{": dict}
 
 Reader = Callable[[Mapping[str, Any]], ForeignConversation]
 
@@ -61,6 +69,40 @@ def conversations(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> Iterator[I
     yield from _of_json(lambda: _rewound(stream), max_bytes)
 
 
+def count(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> int | None:
+    """How many conversations a file has; None when it cannot be read to its end."""
+    try:
+        if stream.read(2) != b"PK":
+            return _counted(lambda: _rewound(stream), max_bytes)
+        stream.seek(0)
+        with _archive(stream) as archive:
+            entries = _entries(archive)
+            if sum(one.file_size for one in entries) > MAX_TOTAL_BYTES:
+                return None
+            return sum(_counted(partial(_opened, archive, entry), max_bytes) for entry in entries)
+    except (ImportInvalid, *_BROKEN):
+        return None
+
+
+def _counted(reopen: Callable[[], BinaryIO], max_bytes: int) -> int:
+    reader = _reader(reopen(), max_bytes)
+    if reader.peek() == "{":
+        if _outline(reader).get("conversations") != []:
+            return 1
+        reader = _member(reopen, max_bytes, "conversations")
+    elif "role" in _head(reader):
+        return 1
+    else:
+        # From its beginning once more: the two would share one place in the stream.
+        reader = _reader(reopen(), max_bytes)
+        reader.peek()
+    number = 0
+    for _ in reader.items():
+        reader.skip()
+        number += 1
+    return number
+
+
 def _rewound(stream: BinaryIO) -> BinaryIO:
     stream.seek(0)
     return stream
@@ -78,49 +120,113 @@ def _reader_of(value: Mapping[str, Any]) -> Reader | None:
 def _of_json(reopen: Callable[[], BinaryIO], max_bytes: int) -> Iterator[Item]:
     first = _first_character(reopen())
     if first == b"{":
-        yield from _of_object(reopen(), max_bytes)
+        yield from _of_object(reopen, max_bytes)
         return
     if first != b"[":
         raise ImportInvalid(_UNKNOWN)
-    head = next(_listed(reopen(), max_bytes), None)
-    if head is None:
-        raise ImportInvalid("The file holds no conversations. Nothing was imported.")
-    if "role" in head[1] and _reader_of(head[1]) is None:
+    head = _head(_reader(reopen(), max_bytes))
+    if "role" in head and _reader_of(head) is None:
         yield openai_messages.read(reopen(), max_bytes=max_bytes)
         return
-    for place, value in _listed(reopen(), max_bytes):
+    reader = _reader(reopen(), max_bytes)
+    yield from _listed(reader)
+    reader.end()
+
+
+def _reader(stream: BinaryIO, max_bytes: int) -> JsonReader:
+    return JsonReader(stream, max_bytes=max_bytes, what="Conversation", strict=False)
+
+
+def _head(reader: JsonReader) -> dict[str, Any]:
+    """The first object of a list, its own lists and objects empty."""
+    reader.peek()
+    for _ in reader.items():
+        return _outline(reader)
+    raise ImportInvalid("The file holds no conversations. Nothing was imported.")
+
+
+def _outline(reader: JsonReader) -> dict[str, Any]:
+    """The next object, with only the kind of what is a list or an object in it."""
+    found: dict[str, Any] = {}
+    for name in reader.members():
+        kind = reader.peek()
+        if kind in _EMPTY:
+            reader.skip()
+            found[name] = _EMPTY[kind]()
+        else:
+            found[name] = reader.value()
+    return found
+
+
+def _listed(reader: JsonReader) -> Iterator[Item]:
+    """The conversations of a list that begins here."""
+    if reader.peek() != "[":
+        raise ImportInvalid(_UNKNOWN)
+    for place in reader.items():
+        try:
+            value = reader.value()
+        except TooLarge:
+            yield Refused(number=place.number, sentence=_TOO_LARGE)
+            continue
         yield _read(place.number, value)
-
-
-def _listed(stream: BinaryIO, max_bytes: int) -> Iterator[tuple[Place, dict[str, Any]]]:
-    return objects(stream, max_bytes=max_bytes, what="Conversation", strict=False)
 
 
 def _first_character(stream: BinaryIO) -> bytes:
     return stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
-def _of_object(stream: BinaryIO, max_bytes: int) -> Iterator[Item]:
-    data = stream.read(max_bytes + 1)
-    if len(data) > max_bytes:
-        raise ImportInvalid(
-            f"The file is larger than {max_bytes:,} bytes, the limit. Nothing was imported."
-        )
-    try:
-        value = json.loads(data.decode("utf-8-sig"), parse_constant=lambda name: None)
-    except (ValueError, RecursionError):
-        raise ImportInvalid("The file is cut off or is not JSON. Nothing was imported.") from None
-    inner = value.get("conversations")
-    if isinstance(inner, list):
-        for number, one in enumerate(inner, start=1):
-            yield _read(number, one)
-    elif isinstance(value.get("messages"), list) and not native.is_conversation(value):
-        listed = json.dumps(value["messages"]).encode()
-        yield openai_messages.read(io.BytesIO(listed), max_bytes=6 * max_bytes)
+def _of_object(reopen: Callable[[], BinaryIO], max_bytes: int) -> Iterator[Item]:
+    """What is one object: read once for its outline, and once more for what is large in it."""
+    reader = _reader(reopen(), max_bytes)
+    reader.peek()
+    outline = _outline(reader)
+    reader.end()
+    if outline.get("conversations") == []:
+        yield from _listed(_member(reopen, max_bytes, "conversations"))
+    elif native.is_conversation(outline) and outline.get("messages") == []:
+        yield _own(reopen, max_bytes)
+    elif outline.get("messages") == [] and _reader_of(outline) is None:
+        yield openai_messages.collect(_member(reopen, max_bytes, "messages").objects())
     else:
-        if _reader_of(value) is None:
+        reader = _reader(reopen(), max_bytes)
+        reader.peek()
+        if _reader_of(outline) is None:
             raise ImportInvalid(_UNKNOWN)
-        yield _read(1, value)
+        try:
+            yield _read(1, reader.value())
+        except TooLarge:
+            yield Refused(number=1, sentence=_TOO_LARGE)
+
+
+def _member(reopen: Callable[[], BinaryIO], max_bytes: int, wanted: str) -> JsonReader:
+    """A reader at the value of one name in the file's object."""
+    reader = JsonReader(reopen(), max_bytes=max_bytes, strict=wanted == "messages")
+    reader.peek()
+    for name in reader.members():
+        if name == wanted:
+            break
+        reader.skip()
+    reader.peek()
+    return reader
+
+
+def _own(reopen: Callable[[], BinaryIO], max_bytes: int) -> Item:
+    """Our own export, whose messages are read one at a time."""
+    reader = _reader(reopen(), max_bytes)
+    reader.peek()
+    about: dict[str, Any] = {}
+    try:
+        for name in reader.members():
+            if name == "messages":
+                reader.skip()
+            else:
+                about[name] = reader.value()
+        listed = _member(reopen, max_bytes, "messages")
+        return native.read(about, (value for _, value in listed.objects()))
+    except TooLarge:
+        return Refused(number=1, sentence=_TOO_LARGE)
+    except ImportInvalid as error:
+        return Refused(number=1, sentence=error.message)
 
 
 def _read(number: int, value: Any) -> Item:
@@ -137,25 +243,9 @@ def _read(number: int, value: Any) -> Item:
 
 
 def _of_zip(stream: BinaryIO, max_bytes: int) -> Iterator[Item]:
-    try:
-        archive = zipfile.ZipFile(stream)
-    except (zipfile.BadZipFile, ValueError, OSError):
-        raise ImportInvalid("The ZIP file is cut off or broken. Nothing was imported.") from None
-    with archive:
-        entries = archive.infolist()
-        if len(entries) > MAX_ENTRIES:
-            raise ImportInvalid(
-                f"The ZIP file has {len(entries):,} entries; at most {MAX_ENTRIES:,} are read. "
-                "Nothing was imported."
-            )
-        named = [one for one in entries if _CONVERSATIONS.search(one.filename)]
-        if not named:
-            raise ImportInvalid(
-                "The ZIP file has an unsupported layout: no conversations.json is in it. "
-                "Nothing was imported."
-            )
+    with _archive(stream) as archive:
         left = MAX_TOTAL_BYTES
-        for entry in sorted(named, key=lambda one: one.filename):
+        for entry in _entries(archive):
             left -= entry.file_size
             if entry.file_size > max_bytes or left < 0:
                 raise ImportInvalid(
@@ -165,16 +255,41 @@ def _of_zip(stream: BinaryIO, max_bytes: int) -> Iterator[Item]:
             yield from _of_entry(archive, entry, max_bytes)
 
 
+def _archive(stream: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(stream)
+    except (zipfile.BadZipFile, ValueError, OSError):
+        raise ImportInvalid("The ZIP file is cut off or broken. Nothing was imported.") from None
+
+
+def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The files of conversations in an archive, by their names."""
+    entries = archive.infolist()
+    if len(entries) > MAX_ENTRIES:
+        raise ImportInvalid(
+            f"The ZIP file has {len(entries):,} entries; at most {MAX_ENTRIES:,} are read. "
+            "Nothing was imported."
+        )
+    named = [one for one in entries if _CONVERSATIONS.search(one.filename)]
+    if not named:
+        raise ImportInvalid(
+            "The ZIP file has an unsupported layout: no conversations.json is in it. "
+            "Nothing was imported."
+        )
+    return sorted(named, key=lambda one: one.filename)
+
+
 def _of_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, max_bytes: int) -> Iterator[Item]:
     """The conversations of one file in the archive. It is read, never written anywhere."""
 
-    def reopen() -> BinaryIO:
-        if entry.flag_bits & 0x1:
-            raise ImportInvalid("The ZIP file is encrypted, which cannot be read here.")
-        return archive.open(entry)  # type: ignore[return-value]
-
     try:
         # What is unpacked is counted as it comes, whatever the archive says of its size.
-        yield from _of_json(reopen, max_bytes)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError):
+        yield from _of_json(partial(_opened, archive, entry), max_bytes)
+    except _BROKEN:
         raise ImportInvalid("The ZIP file is cut off or broken.") from None
+
+
+def _opened(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
+    if entry.flag_bits & 0x1:
+        raise ImportInvalid("The ZIP file is encrypted, which cannot be read here.")
+    return archive.open(entry)  # type: ignore[return-value]

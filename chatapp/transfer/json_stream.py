@@ -1,4 +1,4 @@
-"""A JSON list of objects, read one object at a time from bytes."""
+"""JSON files larger than memory: lists and objects, read one value at a time from bytes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ from typing import Any, BinaryIO, NoReturn
 from chatapp.errors import ImportInvalid
 
 CHUNK_BYTES = 256 * 1024
+# Characters that are decoded at once, which takes about 5 ms, and holds the interpreter so long.
+WHOLE = 1024 * 1024
+# Characters of one object. Decoded it may take ten times as much memory, and the collector, which
+# looks through all of it, holds the interpreter for a while.
+LARGEST = 16 * 1024 * 1024
+# Of a number or a word.
+_SCALAR = 5000
+# Lists and objects in one another, where they are so large that they are taken apart.
+DEEPEST = 50
+_CONTAINERS = frozenset("[{")
+_SCALAR_SIGNS = re.compile(r"[-+.\w]+")
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
@@ -37,6 +48,10 @@ class Place:
         )
 
 
+class TooLarge(Exception):
+    """A value had more than ``LARGEST`` characters; what comes after it can be read."""
+
+
 def objects(
     stream: BinaryIO, *, max_bytes: int, what: str = "Message", strict: bool = True
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
@@ -46,7 +61,9 @@ def objects(
     ``strict``, NaN and the infinities, which are not JSON, are read as null. Raises
     ImportInvalid for what is not such a list and for more than ``max_bytes`` bytes.
     """
-    return _Reader(stream, max_bytes, what, strict).objects()
+    reader = JsonReader(stream, max_bytes=max_bytes, what=what, strict=strict)
+    yield from reader.objects()
+    reader.end()
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -57,10 +74,17 @@ def _null(name: str) -> None:
     return None
 
 
-class _Reader:
-    """A buffer of text before a stream of bytes, and where its beginning lies."""
+class JsonReader:
+    """JSON from a stream of bytes, taken value by value: a buffer of text, and where it lies.
 
-    def __init__(self, stream: BinaryIO, max_bytes: int, what: str, strict: bool) -> None:
+    The standard library decodes; this class decides how much at once. A value of more than
+    ``WHOLE`` characters is decoded element by element, so that nothing holds the interpreter for
+    long, and one of more than ``LARGEST`` is read to its end and refused.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, *, max_bytes: int, what: str = "Message", strict: bool = True
+    ) -> None:
         self._stream = stream
         self._max_bytes = max_bytes
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -69,55 +93,60 @@ class _Reader:
         self._buffer = ""
         self._at = 0
         self._bytes = 0
+        self._taken = 0
+        # Characters skipped so far, in all.
         self._ended = False
         self._line = 1
         self._number = 0
 
     def objects(self) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """See :func:`objects`."""
-        if self._next() != "[":
+        """The objects of a list of which the next character is the beginning."""
+        if self.peek() != "[":
             self._refuse("a list of messages must begin here, with [.")
+        for place in self.items():
+            yield place, self.value()
+
+    def items(self) -> Iterator[Place]:
+        """The places of a list's objects; whoever asks takes the value of each, or skips it."""
         self._skip(1)
-        if self._next() == "]":
+        if self.peek() == "]":
             self._skip(1)
-            self._end()
             return
         while True:
-            yield self._object()
-            mark = self._next()
-            if mark == "]":
-                self._skip(1)
-                self._end()
+            first = self.peek()
+            self._number += 1
+            if not first:
+                self._refuse("the file is cut off here.")
+            if first != "{":
+                self._refuse("this is not an object with a role and a content.")
+            yield Place(number=self._number, line=self._line, what=self._what)
+            if self._separated("]", "the list was expected after this message."):
                 return
-            if mark != ",":
-                self._refuse("a comma or the end of the list was expected after this message.")
+
+    def members(self) -> Iterator[str]:
+        """The names in an object; whoever asks takes the value of each, or skips it."""
+        self._skip(1)
+        if self.peek() == "}":
             self._skip(1)
-
-    def _object(self) -> tuple[Place, dict[str, Any]]:
-        first = self._next()
-        self._number += 1
-        if not first:
-            self._refuse("the file is cut off here.")
-        if first != "{":
-            self._refuse("this is not an object with a role and a content.")
-        place = Place(number=self._number, line=self._line, what=self._what)
+            return
         while True:
-            try:
-                value, end = self._json.raw_decode(self._buffer, self._at)
-            except json.JSONDecodeError as error:
-                # Possibly only cut; twice as much each time keeps the work linear.
-                if self._more(max(CHUNK_BYTES, len(self._buffer))):
-                    continue
-                self._line += self._buffer.count("\n", self._at, error.pos)
-                self._refuse("the file is cut off or is not JSON here.")
-            except RecursionError:
-                self._refuse("this message is nested too deeply.")
-            except ValueError:
-                self._refuse("a number in this message cannot be read.")
-            self._skip(end - self._at)
-            return place, value
+            yield self._name()
+            if self._separated("}", "the object was expected here."):
+                return
 
-    def _next(self) -> str:
+    def value(self) -> Any:
+        """The next value. Raises ImportInvalid; TooLarge after one of more than ``LARGEST``."""
+        limit = self._taken + LARGEST
+        value = self._value(0, limit)
+        if self._taken > limit:
+            raise TooLarge
+        return value
+
+    def skip(self) -> None:
+        """Go past the next value."""
+        self._value(0, 0)
+
+    def peek(self) -> str:
         """The next character that is not blank, not taken; empty at the end of the file."""
         while True:
             blanks = _BLANKS.match(self._buffer, self._at)
@@ -127,9 +156,91 @@ class _Reader:
             if not self._more(CHUNK_BYTES):
                 return ""
 
+    def end(self) -> None:
+        """Raise ImportInvalid unless this is the end of the file."""
+        if self.peek():
+            self._refuse("there is something behind the end of the list.")
+
+    def _value(self, depth: int, limit: int) -> Any:
+        """The next value; past ``limit`` characters only its end is looked for."""
+        first = self.peek()
+        while True:
+            waiting = len(self._buffer) - self._at
+            scalar = _SCALAR_SIGNS.match(self._buffer, self._at)
+            cut = scalar is not None and scalar.end() == len(self._buffer) and waiting < _SCALAR
+            # A number may go on in the next chunk.
+            if cut and self._more(CHUNK_BYTES):
+                continue
+            try:
+                value, end = self._json.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                if first in _CONTAINERS and waiting >= WHOLE:
+                    return self._taken_apart(first, depth, limit)
+                if first == '"' and waiting > LARGEST:
+                    self._refuse("a text in it is too long.")
+                # Possibly only cut; twice as much each time keeps the work linear.
+                if (first in _CONTAINERS or first == '"' or waiting < _SCALAR) and self._more(
+                    max(CHUNK_BYTES, waiting)
+                ):
+                    continue
+                self._line += self._buffer.count("\n", self._at, error.pos)
+                self._refuse("the file is cut off or is not JSON here.")
+            except RecursionError:
+                self._refuse("this message is nested too deeply.")
+            except ValueError:
+                self._refuse("a number in this message cannot be read.")
+            self._skip(end - self._at)
+            return value if self._taken <= limit else None
+
+    def _taken_apart(self, first: str, depth: int, limit: int) -> Any:
+        """A large list or object, one element after another."""
+        if depth >= DEEPEST:
+            self._refuse("this message is nested too deeply.")
+        self._skip(1)
+        if first == "[":
+            listed: list[Any] = []
+            if self.peek() == "]":
+                self._skip(1)
+                return listed
+            while True:
+                value = self._value(depth + 1, limit)
+                if self._taken <= limit:
+                    listed.append(value)
+                if self._separated("]", "the list was expected here."):
+                    return listed
+        named: dict[str, Any] = {}
+        if self.peek() == "}":
+            self._skip(1)
+            return named
+        while True:
+            name = self._name()
+            value = self._value(depth + 1, limit)
+            if self._taken <= limit:
+                named[name] = value
+            if self._separated("}", "the object was expected here."):
+                return named
+
+    def _name(self) -> str:
+        if self.peek() != '"':
+            self._refuse("the file is cut off or is not JSON here.")
+        name: str = self._value(0, self._taken + LARGEST)
+        if self.peek() != ":":
+            self._refuse("the file is cut off or is not JSON here.")
+        self._skip(1)
+        return name
+
+    def _separated(self, closing: str, expected: str) -> bool:
+        """Go past a comma, False, or the closing bracket, True."""
+        mark = self.peek()
+        if mark not in {",", closing} or not mark:
+            self._refuse(f"a comma or the end of {expected}")
+        self._skip(1)
+        return mark == closing
+
     def _skip(self, count: int) -> None:
         self._line += self._buffer.count("\n", self._at, self._at + count)
         self._at += count
+        self._taken += count
 
     def _more(self, count: int) -> bool:
         """Read some more; False at the end of the file."""
@@ -155,10 +266,6 @@ class _Reader:
         self._buffer = self._buffer[self._at :] + text
         self._at = 0
         return True
-
-    def _end(self) -> None:
-        if self._next():
-            self._refuse("there is something behind the end of the list.")
 
     def _refuse(self, sentence: str) -> NoReturn:
         Place(number=self._number, line=self._line, what=self._what).refuse(sentence)

@@ -7,13 +7,14 @@ with every message, superseded ones included, under its own ``seq``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from chatapp.errors import ImportInvalid
 from chatapp.text import visible
-from chatapp.transfer import fields
+from chatapp.transfer import fields, own_state
 from chatapp.transfer.openai_messages import ROLES
+from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
 
@@ -27,27 +28,39 @@ def is_conversation(value: Mapping[str, Any]) -> bool:
     return value.get("format") == FORMAT
 
 
-def read(value: Mapping[str, Any]) -> ForeignConversation:
-    """One conversation, its summaries left out: a file must not tell a model what was said.
+def read(value: Mapping[str, Any], messages: Iterable[Any] | None = None) -> ForeignConversation:
+    """One conversation with its settings, its system prompt and the versions of its summary.
 
-    Raises ImportInvalid for another version of the form and when it holds no messages.
+    ``messages``: read from elsewhere, in place of those in the value. Raises ImportInvalid for
+    another version of the form and when it holds no messages.
     """
     if value.get("version") != VERSION:
         raise ImportInvalid("This export was made by another version, which cannot be read here.")
     left_out: Counter[str] = Counter()
     about = fields.mapping(value.get("conversation"))
-    summaries = len(fields.listing(value.get("summaries")))
-    if summaries:
-        left_out["summary version"] += summaries
-    found = (_message(fields.mapping(one), left_out) for one in fields.listing(value["messages"]))
-    messages = tuple(one for one in found if one is not None)
-    if not messages:
+    listed = fields.listing(value.get("messages")) if messages is None else messages
+    found = SpooledMessages()
+    renumbered = False
+    for raw in listed:
+        one = fields.mapping(raw)
+        message = _message(one, left_out)
+        if message is None:
+            renumbered = True
+            continue
+        found.append(message)
+        renumbered = renumbered or one.get("seq") != len(found)
+    if not found:
         raise ImportInvalid("This conversation holds no messages. It was not imported.")
+    own = own_state.read(value, left_out, messages=len(found), renumbered=renumbered)
     return ForeignConversation(
-        messages=messages,
-        system_prompt=fields.text(about.get("system_prompt"), left_out),
+        messages=found,
         title=fields.title(about.get("title")),
+        source=FORMAT,
+        source_id=fields.name(about.get("code")),
+        created_at=fields.time(about.get("created_at"), left_out),
+        updated_at=fields.time(about.get("updated_at"), left_out),
         left_out=dict(left_out),
+        own=own,
     )
 
 
@@ -56,6 +69,7 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
     if not isinstance(role, str) or role not in ROLES:
         left_out["message without a known role"] += 1
         return None
+    turn = value.get("turn")
     return ForeignMessage(
         role=cast(Role, role),
         text=fields.text(value.get("text"), left_out),
@@ -67,7 +81,11 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
         partial=value.get("status") not in {None, "complete"},
         superseded=bool(value.get("superseded")),
         pinned=bool(value.get("pinned")),
-        # Not taken over: what this program says to a model is never read from a file.
+        masked=bool(value.get("masked")),
+        added_context=fields.text(value.get("added_context"), left_out),
+        turn=turn if isinstance(turn, int) else None,
+        turn_status=fields.name(value.get("turn_status")),
+        model=fields.name(value.get("model")),
     )
 
 

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from chatapp.errors import ImportInvalid
+from chatapp.llm.pieces import detailed_reasoning
 from chatapp.text import problems, without_hidden
 from chatapp.transfer.json_stream import Place, objects
+from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
 
 # Room for hundreds of books; a larger file is more likely the wrong one.
-MAX_BYTES = 100 * 1024 * 1024
+MAX_BYTES = 200 * 1024 * 1024
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
 ROLES = frozenset({"user", "assistant", "tool"})
@@ -38,14 +40,19 @@ _MILLISECONDS = 1e11
 def read(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> ForeignConversation:
     """Read a whole list. Raises ImportInvalid, with the message's number and line, for what is
     not one, holds what cannot be stored, or is larger than ``max_bytes``."""
-    messages: list[ForeignMessage] = []
+    return collect(objects(stream, max_bytes=max_bytes))
+
+
+def collect(listed: Iterable[tuple[Place, dict[str, Any]]]) -> ForeignConversation:
+    """The same of objects with their places."""
+    messages = SpooledMessages()
     system: list[str] = []
     left_out: Counter[str] = Counter()
     calls: dict[str, str] = {}
     # Id -> name of the calls that no result has answered yet.
     known: dict[str, str] = {}
     orphan_results = 0
-    for place, value in objects(stream, max_bytes=max_bytes):
+    for place, value in listed:
         if str(value.get("role")) in SYSTEM_ROLES:
             text = _text(place, value, left_out)
             if messages:
@@ -64,7 +71,7 @@ def read(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> ForeignConversation
     if not messages:
         raise ImportInvalid("The file holds no messages. Nothing was imported.")
     return ForeignConversation(
-        messages=tuple(messages),
+        messages=messages,
         system_prompt="\n\n".join(system),
         left_out=dict(left_out),
         orphan_results=orphan_results,
@@ -83,7 +90,8 @@ def _message(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> 
     calls = _calls(place, value.get("tool_calls"), left_out)
     if calls and role != "assistant":
         place.refuse("only an assistant's message may have tool_calls.")
-    reasoning = value.get("reasoning_content") or value.get("reasoning") or ""
+    reasoning = value.get("reasoning_content") or value.get("reasoning")
+    reasoning = reasoning or detailed_reasoning(value.get("reasoning_details"))
     return ForeignMessage(
         role=cast(Role, role),
         text=_text(place, value, left_out),

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import uuid
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpRequest, JsonResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseRedirect, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.utils.http import content_disposition_header
 
 from chatapp import exporting, wiring
-from chatapp.conversations import access
-from chatapp.errors import ImportInvalid, InvalidInput, RequestTooLarge
-from chatapp.importing import import_file
-from chatapp.sizing import most_pinned
+from chatapp.conversations import access, import_jobs
+from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
+from chatapp.text import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
+
+# Seconds in which an import is taken to be done at once, so that its report is the answer.
+MOMENT = 2.0
+# Bodies that are the file itself.
+RAW = frozenset({"application/json", "application/zip", "application/octet-stream"})
+PIECE = 256 * 1024
+NAME_LENGTH = 200
+# What a report says before there is one.
+NO_REPORT: dict[str, Any] = {
+    "imported": 0,
+    "already": 0,
+    "messages": 0,
+    "conversations": [],
+    "refused": [],
+    "left_out": {},
+}
 
 
 @signed_in("GET")
@@ -37,47 +56,115 @@ async def export(request: HttpRequest, code: str) -> HttpResponseBase:
     return response
 
 
-@signed_in("POST")
+@signed_in("GET", "POST")
 async def import_(request: HttpRequest) -> HttpResponseBase:
-    """``file``: our own export, ChatGPT's or Claude's, or a JSON list of messages.
+    """GET: what was imported. POST ``file``: our own export, ChatGPT's or Claude's, or a list.
 
-    Answers what became of it: a page, a fragment, or JSON. The page of a file that is refused has
-    the form again, which says what can be imported.
+    The file may also be the body itself, as JSON or ZIP. What is imported within a moment is
+    answered with its report: a page, a fragment, or JSON. All else goes on as a job, 202, whose
+    page says how far it is. The page of a file that is refused has the form again, which says what
+    can be imported.
     """
+    person = user_id(request)
+    if request.method != "POST":
+        past = await import_jobs.apast(person)
+        if wants_json(request):
+            return JsonResponse({"imports": [_as_json(one) for one in past]})
+        values = {**await page_context(request), "imports": past, "section": "settings"}
+        return await rendered(request, "imports.html", values)
     try:
-        report = await _imported(request)
-    except (InvalidInput, RequestTooLarge, ImportInvalid) as error:
+        code = await _begun(request, person)
+        error = await wiring.importer().wait(code, MOMENT)
+        if error is not None:
+            raise error
+    except (InvalidInput, RequestTooLarge, ImportInvalid, ImportRunning) as error:
         if wants_json(request) or wants_fragment(request):
             raise
-        values = {**await page_context(request), "error": error.as_dict()}
-        refused = await rendered(request, "imported.html", values)
-        refused.status_code = error.status
-        return refused
+        values = {**await page_context(request), "error": error.as_dict(), "section": "settings"}
+        return await rendered(request, "imported.html", values, status=error.status)
+    job = await import_jobs.aview(person, code, whole=wants_json(request))
     if wants_json(request):
-        return JsonResponse(report, status=201 if report["imported"] else 200)
-    values = {"report": report, "left_out": report["left_out"]}
+        made = 201 if job.report.get("imported") else 200
+        return JsonResponse(_as_json(job), status=202 if job.open else made)
+    if job.open and not wants_fragment(request):
+        return HttpResponseRedirect(reverse("import-job", args=[code]))
+    return await _page(request, job)
+
+
+@signed_in("GET")
+async def import_job(request: HttpRequest, code: str) -> HttpResponseBase:
+    """How far an import is, and what became of it in the end."""
+    job = await import_jobs.aview(user_id(request), code, whole=wants_json(request))
+    return JsonResponse(_as_json(job)) if wants_json(request) else await _page(request, job)
+
+
+@signed_in("POST")
+async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
+    """End an import; what it has stored stays. One that has ended is left as it is."""
+    person = user_id(request)
+    wiring.importer().cancel(await import_jobs.arequest_cancel(person, code))
+    await wiring.importer().wait(code, MOMENT)
+    job = await import_jobs.aview(person, code, whole=wants_json(request))
+    if wants_json(request):
+        return JsonResponse(_as_json(job))
+    if wants_fragment(request):
+        return await _page(request, job)
+    return HttpResponseRedirect(reverse("import-job", args=[code]))
+
+
+def _as_json(job: import_jobs.ImportView) -> dict[str, Any]:
+    """The report as it was ever answered, with the job around it."""
+    values = job.as_json()
+    return {**NO_REPORT, **values.pop("report"), **values}
+
+
+async def _page(request: HttpRequest, job: import_jobs.ImportView) -> HttpResponseBase:
+    values = {"job": job, "report": job.report, "left_out": job.report.get("left_out")}
     if wants_fragment(request):
         return await rendered(request, "partials/imported.html", values)
-    return await rendered(request, "imported.html", {**await page_context(request), **values})
+    values |= {**await page_context(request), "section": "settings"}
+    return await rendered(request, "imported.html", values)
 
 
-async def _imported(request: HttpRequest) -> dict[str, Any]:
-    """What became of the file, as JSON. Raises InvalidInput, RequestTooLarge and ImportInvalid."""
-    # A form of a hundred megabytes takes a while to be taken apart.
-    files = await asyncio.to_thread(lambda: request.FILES)
-    file = files.get("file")
-    if not isinstance(file, UploadedFile):
-        raise InvalidInput.of("file", "Choose a file to import.")
-    if (file.size or 0) > MAX_BYTES:
-        raise RequestTooLarge(
-            f"The file is larger than {MAX_BYTES // 1024**2} MB, the limit. Nothing was imported."
-        )
-    machinery = wiring.machinery()
-    imported = await import_file(
-        user_id(request),
-        cast(BinaryIO, file.file),
-        counter=machinery.counter,
-        # What is imported is a conversation of the default model.
-        most_pinned=most_pinned(machinery.catalogue.known_profile("")),
-    )
-    return imported.as_json()
+async def _begun(request: HttpRequest, person: int) -> str:
+    """The code of the job that was begun with the request's file.
+
+    Raises InvalidInput, RequestTooLarge and ImportRunning.
+    """
+    importer = wiring.importer()
+    other = await import_jobs.arunning(person)
+    if other is not None:
+        raise ImportRunning(fields={"job": other})
+    code = str(uuid.uuid4())
+    path = importer.path_of(code)
+    # Copying a hundred megabytes takes a while, and taking their form apart another.
+    name, size = await asyncio.to_thread(_received, request, path)
+    await importer.take(person, code, file_name=name, size=size)
+    return code
+
+
+def _received(request: HttpRequest, path: Path) -> tuple[str, int]:
+    """Keep the file of a request at ``path``; its name and size. Raises as :func:`_begun`."""
+    if request.content_type in RAW:
+        name, source = request.GET.get("name", ""), cast(BinaryIO, request)
+    else:
+        file = request.FILES.get("file")
+        if not isinstance(file, UploadedFile):
+            raise InvalidInput.of("file", "Choose a file to import.")
+        name, source = file.name or "", cast(BinaryIO, file.file)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    size = 0
+    try:
+        with os.fdopen(descriptor, "wb") as kept:
+            while piece := source.read(PIECE):
+                size += len(piece)
+                if size > MAX_BYTES:
+                    raise RequestTooLarge(
+                        f"The file is larger than {MAX_BYTES // 1024**2} MB, the limit. Nothing "
+                        "was imported."
+                    )
+                kept.write(piece)
+    except BaseException:
+        path.unlink()
+        raise
+    return visible(clean(name))[-NAME_LENGTH:], size

@@ -39,6 +39,7 @@ from compression.store.parts import drop_parts, finished_parts, keep_parts
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
 from compression.store.spans import StandsFor, stands_for
 from compression.store.versions import (
+    bring_versions,
     carry_over,
     clear,
     copy_versions,
@@ -118,6 +119,7 @@ __all__ = [
     "aundone",
     "aversions",
     "breaker",
+    "bring_versions",
     "cancel",
     "carry_over",
     "claim",

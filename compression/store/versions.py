@@ -6,6 +6,7 @@ every message that it stands for is still what it was (I14).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -267,6 +268,37 @@ def copy_versions(source_id: int, target_id: int, *, through_seq: int) -> int:
         )
         _start_with(target_id, newest.text, newest.through_seq, newest.version)
         return newest.version
+
+
+def bring_versions(
+    target_id: int, versions: Sequence[Version], *, active: int, author_id: int | None
+) -> None:
+    """Give a conversation that was read from a file the versions of its summary, oldest first.
+
+    It has none yet, and holds the messages that they stand for under the same seqs. What a person
+    wrote is ``author_id``'s.
+    """
+    with transaction.atomic():
+        for version in versions:
+            of_active = version.version == active
+            key = insert(
+                target_id,
+                status=SummaryStatus.ACTIVE if of_active else SummaryStatus.SUPERSEDED,
+                parent=version.parent,
+                version=version.version,
+                trigger=version.trigger.value,
+                restored_from=version.restored_from,
+                author_id=None if version.author_id is None else author_id,
+                usage_before=version.usage_before,
+                usage_after=version.usage_after,
+                cost=version.cost,
+                duration=version.duration,
+                **_content(version),
+            )
+            # The column is given the time of the insert, whatever the row says.
+            summaries(target_id).filter(pk=key).update(created_at=version.created_at)
+            if of_active:
+                _start_with(target_id, version.text, version.through_seq, version.version)
 
 
 def carry_over(target_id: int, base: Base, *, summary_tokens: int, author_id: int | None) -> int:

@@ -302,6 +302,24 @@ async def test_l04_the_finish_reason_makes_the_status(
     assert ((await stage.reply(accepted)).status == "complete") == whole
 
 
+async def test_l15_an_error_beside_the_length_is_told_beside_it(stage: Stage) -> None:
+    """The reply was cut off by its length, and the server complained: the turn says both.
+
+    Breaks when: the error makes the turn a failed one, or is dropped, or shows a secret.
+    """
+    complaint = Chunk({"error": {"message": "no room, Bearer key-of-the-tests", "code": 500}})
+    stage.upstream.enqueue(Script(steps=(Text("so much"), Finish("length"), complaint, Done())))
+    accepted = await stage.send()
+    turn = await stage.ended(accepted)
+    assert (turn.status, turn.finish_reason) == ("truncated", "length")
+    assert turn.error is not None
+    assert turn.error["partial_kept"]
+    assert "no room" in turn.error["fields"]["provider_message"]
+    assert "key-of-the-tests" not in str(turn.error)
+    reply = await stage.reply(accepted)
+    assert (reply.text, reply.status) == ("so much", "complete")
+
+
 async def test_l07_what_no_database_takes_is_stored_as_replacement(stage: Stage) -> None:
     pieces = ("a\x00b", "\ud800", "c\uffff", "😀")
     stage.upstream.enqueue(Script(steps=(*map(Text, pieces), Finish(), Done())))

@@ -376,11 +376,68 @@ def test_usage_wherever_it_comes() -> None:
 def test_i6_l02_no_end_without_a_terminal_finish_reason(stream: bytes) -> None:
     """I6: a reply is complete only when a terminal finish reason came.
 
-    Breaks when: ``end`` takes ``[DONE]`` or the end of the stream for a finish reason.
+    Breaks when: ``end`` takes ``[DONE]`` alone or the end of the stream for a finish reason.
     """
     decoded = Decoded(stream)
     assert decoded.text == "ha"
     assert isinstance(decoded.error, ReplyCut)
+
+
+def test_i6_usage_and_done_are_an_end_of_the_servers_own() -> None:
+    """I6: Snowflake never gives a finish reason; its replies are whole all the same.
+
+    Breaks when: ``end`` asks for a finish reason after usage and ``[DONE]``, or for only one of
+    these.
+    """
+    decoded = Decoded(delta(content="four") + usage(22, 5) + DONE)
+    assert (decoded.text, decoded.error) == ("four", None)
+    assert decoded.finished == Finished(
+        finish_reason="stop", usage=TokenUsage(prompt_tokens=22, completion_tokens=5), model="m"
+    )
+    assert isinstance(Decoded(delta(content="four") + usage(22, 5)).error, ReplyCut)
+
+
+LENGTH_AND_ERROR = (
+    delta("length", content="b") + event({"error": {"message": "too long"}}),
+    event(
+        {
+            "choices": [{"index": 0, "delta": {"content": "b"}, "finish_reason": "length"}],
+            "error": {"message": "too long"},
+        }
+    ),
+)
+
+
+@pytest.mark.parametrize("stream", LENGTH_AND_ERROR)
+def test_an_error_beside_the_length_is_kept_beside_it(stream: bytes) -> None:
+    """The model's reply ended by its length, and the server complained: both are told.
+
+    Breaks when: an error after or with the finish reason takes its place, or its text is lost.
+    """
+    decoded = Decoded(delta(content="a") + stream + DONE)
+    assert (decoded.text, decoded.error) == ("ab", None)
+    assert decoded.finished is not None
+    assert decoded.finished.finish_reason == "length"
+    assert decoded.finished.error is not None
+    assert decoded.finished.error.provider_message == "too long"
+
+
+def test_reasoning_that_comes_in_details_only() -> None:
+    """OpenRouter's ``reasoning_details`` count where nothing else says the same.
+
+    Breaks when: they are not read, or read beside ``reasoning``, which says it all once more.
+    """
+    details = [
+        {"type": "reasoning.text", "text": "Think"},
+        {"type": "reasoning.encrypted", "data": "AAAA"},
+        {"type": "reasoning.summary", "summary": "ing"},
+        "odd",
+    ]
+    end = delta("stop", content="a") + DONE
+    assert Decoded(delta(reasoning_details=details) + end).reasoning == "Thinking"
+    both = delta(reasoning="Thinking", reasoning_details=details)
+    again = delta(reasoning=None, reasoning_details=[{"type": "reasoning.text", "text": "Think"}])
+    assert Decoded(both + again + end).reasoning == "Thinking"
 
 
 @pytest.mark.parametrize("stream", [b"", b"\n\n\n", b": nothing\n\n", b"data:\n\n"])

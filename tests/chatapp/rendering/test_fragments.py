@@ -290,6 +290,13 @@ class TestOutcomes:
         assert "slow down" in elements.text
         assert [a for _, a in elements.all if a.get("data-retry-after") == "20"]
 
+    def test_a_reply_cut_off_with_an_error_says_both(self) -> None:
+        error = {**EVIL_ERROR, "message": "The model server is busy.", "fields": {}}
+        error |= {"partial_kept": True}
+        html = self.finished("truncated", error=error, ruler_tokens=12)
+        assert "reached the model&#x27;s length limit. The model server is busy." in html
+        assert 'hx-post="continue/"' in html
+
     def test_a_turn_whose_message_did_not_change_changes_its_outcome_alone(self) -> None:
         html = render_event(state([], turns=[turn(4, "interrupted")]))
         assert Elements(html).of_id("m-4-outcome")["hx-swap-oob"] == "innerHTML"

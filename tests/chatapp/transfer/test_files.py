@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from chatapp.errors import ImportInvalid
-from chatapp.transfer import chatgpt, files
+from chatapp.transfer import chatgpt, files, json_stream, spooled
 from chatapp.transfer.files import Item, Refused, conversations
-from chatapp.transfer.values import ForeignConversation
+from chatapp.transfer.values import ForeignConversation, ForeignMessage
 
 
 def node(name: str, parent: str | None, role: str = "user", text: Any = "hi", **more: Any) -> Any:
@@ -334,3 +334,185 @@ def test_i08_broken_and_encrypted_archives_are_refused() -> None:
         secret[secret.index(mark) + offset] |= 1
     with pytest.raises(ImportInvalid, match="encrypted"):
         read(bytes(secret))
+
+
+def test_content_of_claude_that_is_text_alone() -> None:
+    """Older exports have the words themselves where newer ones have a list of parts.
+
+    Breaks when: ``_content`` takes lists only.
+    """
+    found = one(claude_chat(said("q"), {"sender": "assistant", "content": "as a string"}))
+    assert spoken(found)[1] == ("assistant", "as a string")
+    mixed = {"sender": "assistant", "content": ["as a", {"type": "text", "text": "part"}]}
+    assert spoken(one(claude_chat(mixed))) == [("assistant", "as a\n\npart")]
+
+
+def test_thoughts_without_a_reply_are_kept() -> None:
+    """A reply that was stopped before its first word was thought about all the same.
+
+    Breaks when: a message without text is left out whatever else it has, or its thoughts are
+    given to the reply to another question.
+    """
+    thought = {"type": "thinking", "thinking": "", "summaries": [{"summary": "Weighing it"}]}
+    found = one(claude_chat(said("q"), {"sender": "assistant", "content": [thought]}))
+    assert [(m.role, m.text, m.reasoning) for m in found.messages[1:]] == [
+        ("assistant", "", "Weighing it")
+    ]
+    assert found.left_out == {}
+    hm = {"author": {"role": "assistant"}, "content": THOUGHTS}
+    nodes = [
+        node("a", None),
+        {"id": "b", "parent": "a", "message": hm},
+        node("c", "b", text="another"),
+        node("d", "c", "assistant", "answered"),
+    ]
+    found = one([tree(*nodes)])
+    assert [(m.text, m.reasoning) for m in found.messages] == [
+        ("hi", ""),
+        ("", "Hm"),
+        ("another", ""),
+        ("answered", ""),
+    ]
+    assert one([tree(*nodes[:2])]).messages[-1].reasoning == "Hm"
+
+
+def test_what_is_left_out_is_counted_once() -> None:
+    """And named as far as the file does.
+
+    Breaks when: a note of ChatGPT's counts as an empty message too, or a title is dropped.
+    """
+    recap = {"content_type": "reasoning_recap", "content": "Thought for 16s"}
+    message = {"author": {"role": "assistant"}, "content": recap}
+    noted = {"id": "b", "parent": "a", "message": message}
+    assert one([tree(node("a", None), noted)]).left_out == {"note on how long was thought": 1}
+    parts = [{"type": "text/markdown", "title": "Plan"}, {"type": "voice", "text": "Said aloud"}]
+    found = one(claude_chat({"sender": "assistant", "content": parts}))
+    assert found.messages[0].text == "[text/markdown (Plan): left out at import]\n\nSaid aloud"
+    assert found.left_out == {"part of type text/markdown": 1}
+
+
+THOUGHTS = {"content_type": "thoughts", "thoughts": [{"content": "Hm"}]}
+
+
+def test_equal_messages_with_other_ids_or_times_are_other_conversations() -> None:
+    """Breaks when: ``identity`` knows a conversation by its words alone."""
+    chats = [
+        claude_chat(said("q"), uuid="1"),
+        claude_chat(said("q"), uuid="2"),
+        claude_chat(said("q"), uuid="1", created_at="2024-01-01T00:00:00Z"),
+        claude_chat(said("q", created_at="2024-01-01T00:00:00Z"), uuid="1"),
+        {**CHAT, "conversation_id": "1"},
+        {**CHAT, "conversation_id": "2"},
+        {**CHAT, "conversation_id": "2", "create_time": 1_700_000_000},
+    ]
+    identities = [one(chat).identity for chat in chats]
+    assert len({identity.whole for identity in identities}) == len(chats)
+    assert len({identity.content for identity in identities}) == 2
+    assert [one(chat).identity for chat in chats] == identities
+    # What grows, or is given another title, has still come from the same one.
+    grown = claude_chat(said("q"), said("more"), uuid="1", name="Renamed")
+    assert one(grown).identity.source == identities[0].source
+    assert one(claude_chat(said("q"), uuid="1", name="Renamed")).identity == identities[0]
+
+
+@pytest.mark.parametrize("wrapped", ["conversations", "messages", "own"])
+def test_i30_large_objects_are_read_one_part_at_a_time(
+    wrapped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I30: of a file that is one object no more is in memory than of a list.
+
+    Breaks when: ``_of_object`` takes the whole object for one value.
+    """
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", 200)
+    monkeypatch.setattr(json_stream, "WHOLE", 400)
+    monkeypatch.setattr(json_stream, "LARGEST", 2_000)
+    if wrapped == "conversations":
+        items = read({"version": 1, "conversations": [CHAT] * 300})
+        assert [spoken(item) for item in items if isinstance(item, ForeignConversation)] == [
+            [("user", "hi"), ("assistant", "hello")]
+        ] * 300
+        return
+    listed = [{"role": "user", "content": f"{n}", "text": f"{n}", "seq": n + 1} for n in range(999)]
+    value: dict[str, Any] = {"model": "m", "messages": listed, "more": {"x": [1]}}
+    if wrapped == "own":
+        value |= {"format": "palimpsest", "version": 1, "conversation": {"title": "Mine"}}
+    found = one(value)
+    assert [message.text for message in found.messages] == [f"{n}" for n in range(999)]
+    assert found.title == ("Mine" if wrapped == "own" else "")
+
+
+def test_one_conversation_that_is_too_large_does_not_cost_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Breaks when: ``TooLarge`` ends the reading, or the reader loses its place."""
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(json_stream, "WHOLE", 2_000)
+    monkeypatch.setattr(json_stream, "LARGEST", 20_000)
+    large = tree(*[node(str(n), str(n - 1) if n else None, text="x" * 100) for n in range(500)])
+    items = read([CHAT, large, CHAT])
+    kinds = [type(item) for item in items]
+    assert kinds == [ForeignConversation, Refused, ForeignConversation]
+    assert isinstance(items[1], Refused)
+    assert (items[1].number, "more than can be read" in items[1].sentence) == (2, True)
+    (alone,) = read(large)
+    assert isinstance(alone, Refused)
+
+
+def test_large_values_taken_apart_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when: a number is cut by a chunk, or an element of a large value is lost."""
+    nodes = [node(str(n), str(n - 1) if n else None, create_time=1.5e9 + n / 8) for n in range(99)]
+    whole = one(tree(*nodes, odd=[[], {}, None, True, -1.5e-7, 'é\\"'] * 50))
+    for chunk in (1, 7, 64, 1_000):
+        monkeypatch.setattr(json_stream, "CHUNK_BYTES", chunk)
+        monkeypatch.setattr(json_stream, "WHOLE", 50)
+        again = one(tree(*nodes, odd=[[], {}, None, True, -1.5e-7, 'é\\"'] * 50))
+        assert again.messages == whole.messages
+    deep: Any = 1
+    for _ in range(200):
+        deep = {"a": deep, "b": "x" * 100}
+    with pytest.raises(ImportInvalid, match="nested too deeply"):
+        read([{"mapping": deep}])
+
+
+def test_conversations_are_counted_before_they_are_read() -> None:
+    messages = [{"role": "user", "content": "a"}]
+    for value, number in (
+        ([CHAT, CHAT, {"what": 1}], 3),
+        (CHAT, 1),
+        (messages, 1),
+        ({"messages": messages}, 1),
+        ({"a": [1], "conversations": [CHAT] * 4}, 4),
+        (zipped([("conversations-1.json", [CHAT] * 2), ("conversations-2.json", [CHAT])]), 3),
+        (b"[{}, {", None),
+        (b"hello", None),
+        (b"PK", None),
+    ):
+        data = value if isinstance(value, bytes) else json.dumps(value).encode()
+        assert files.count(io.BytesIO(data)) == number
+
+
+def test_counting_does_not_lose_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when: the reader that counts shares its stream with the one that looks at the head."""
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(json_stream, "WHOLE", 64)
+    data = json.dumps([tree(*[node(str(n), None, text="x" * 50) for n in range(9)])] * 7)
+    assert files.count(io.BytesIO(data.encode())) == 7
+
+
+def test_many_messages_wait_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same list, read as often as one likes.
+
+    Breaks when: a batch is lost on its way to the file, or its place is another's.
+    """
+    monkeypatch.setattr(spooled, "BATCH", 10)
+    kept = spooled.SpooledMessages()
+    every = [ForeignMessage(role="user", text=f"message {n}") for n in range(1_234)]
+    for message in every:
+        kept.append(message)
+    assert len(kept) == len(every)
+    assert list(kept) == every == list(kept)
+    assert [kept[0], kept[777], kept[-1]] == [every[0], every[777], every[-1]]
+    assert kept[1_230:] == every[1_230:]
+    assert kept._file is not None
+    with pytest.raises(IndexError):
+        kept[1_234]

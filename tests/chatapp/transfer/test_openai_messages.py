@@ -202,12 +202,21 @@ def test_a_file_of_exactly_the_limit_is_read() -> None:
     assert "larger than" in refusal(data, max_bytes=len(data) - 1)
 
 
-def test_the_fingerprint_is_of_what_was_said() -> None:
-    one = read_list(USER, {"role": "assistant", "content": "a"})
-    dated = read_list({**USER, "created_at": 1}, {"role": "assistant", "content": "a"})
-    assert one.fingerprint == dated.fingerprint
-    assert one.fingerprint != read_list(USER, {"role": "assistant", "content": "b"}).fingerprint
-    assert one.fingerprint != read_list(USER, {"role": "tool", "content": "a"}).fingerprint
+def test_the_identity_is_of_what_was_said_and_when() -> None:
+    """Without times or an id of its own a list is known by its content, as it always was.
+
+    Breaks when: ``identity`` leaves out what was said, or times where the file has them.
+    """
+    answer = {"role": "assistant", "content": "a"}
+    one = read_list(USER, answer).identity
+    assert one.whole == one.content
+    assert read_list(USER, answer).identity == one
+    dated = read_list({**USER, "created_at": 1}, answer).identity
+    assert dated.content == one.content
+    assert dated.whole != one.whole
+    assert dated == read_list({**USER, "created_at": 1}, answer).identity
+    for other in ({**answer, "content": "b"}, {**answer, "role": "tool"}):
+        assert read_list(USER, other).identity.content != one.content
 
 
 storable = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))

@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 from django.utils import timezone
 
+from chatapp.conversations.transcript import StoredTranscript
 from chatapp.models import Conversation, Message
 from chatapp.text import without_hidden
+from chatapp.transfer import claude
 from chatapp.transfer.openai_messages import HIDDEN_LEFT_OUT
+from compression import store
+from compression.types import Entry, Ledger, Section, Trigger
 from tests.chatapp.transfer.test_files import CHAT, claude_chat, node, said, tree, zipped
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, send, settle, signed_in
@@ -31,6 +37,11 @@ async def body(answer: Any) -> str:
 def upload(value: Any, name: str = "file.json") -> dict[str, SimpleUploadedFile]:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return {"file": SimpleUploadedFile(name, data)}
+
+
+def waiting_files() -> list[Path]:
+    """The files of imports that are kept until their job ends."""
+    return list(Path(settings.IMPORT_DIR).glob("*.import"))
 
 
 def without(one: dict[str, Any], *names: str) -> dict[str, Any]:
@@ -84,8 +95,15 @@ async def test_an_export_can_be_imported_and_exported_again(
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     await add(
         Message(role="assistant", reasoning="Let me see.", tool_calls=[call]),
-        Message(role="tool", text="x = 5", tool_call_id="c1", tool_name="look"),
-        Message(role="assistant", text="It is", status="partial"),
+        Message(
+            role="tool",
+            text="x = 5",
+            tool_call_id="c1",
+            tool_name="look",
+            masked_at=timezone.now(),
+            token_count=9,
+        ),
+        Message(role="assistant", text="It is", status="partial", added_context="Wind down."),
     )
     first = await body(await client.get(f"/c/{code}/export/", {"format": "json"}))
     other = await signed_in(bob)
@@ -93,7 +111,7 @@ async def test_an_export_can_be_imported_and_exported_again(
     assert (report["imported"], report["messages"], report["refused"]) == (1, 6, [])
     copy = report["conversations"][0]["code"]
     second = await body(await other.get(f"/c/{copy}/export/", {"format": "json"}))
-    ignored = ("turn", "turn_status", "model", "token_count", "added_context", "masked")
+    ignored = ("turn", "token_count")
     before, after = (
         [without(one, *ignored) for one in json.loads(file)["messages"]] for file in (first, second)
     )
@@ -105,6 +123,182 @@ async def test_an_export_can_be_imported_and_exported_again(
     again = (await other.post("/import/", upload(first.encode()), headers=JSON)).json()
     assert (again["imported"], again["already"]) == (0, 1)
     assert again["conversations"][0]["code"] == copy
+
+
+async def test_an_export_brings_back_the_summary_and_the_settings(
+    client: AsyncClient, code: str, alice: User, bob: User
+) -> None:
+    """I12, I13: versions, ledger, boundary, instructions; Undo and Redo go by the same sources.
+
+    Breaks when: the export leaves out what a version was made of, ``own_state.read`` forgets a
+    field of it, or ``bring_versions`` gives a person's version to nobody.
+    """
+    for text in ("Never use tabs.", "And now?", "Go on.", "More."):
+        await send(client, code, text)
+        await settle()
+    await client.post(
+        f"/c/{code}/settings/",
+        {"system_prompt": "Be brief.", "threshold": "0.7", "keep_turns": "3", "title": "Mine"},
+        headers=JSON,
+    )
+    await sync_to_async(summarised)(code)
+    fields = {"text": "## Constraints\n- Never use tabs. [1]\n- My own line", "version": 1}
+    edited = await client.post(f"/c/{code}/summary/edit/", fields, headers=JSON)
+    assert edited.status_code == 200, edited.content
+    first = await body(await client.get(f"/c/{code}/export/", {"format": "json"}))
+    other = await signed_in(bob)
+    report = (await other.post("/import/", upload(first.encode()), headers=JSON)).json()
+    (made,) = report["conversations"]
+    assert (made["summaries"], made["instructions"], report["left_out"]) == (2, True, {})
+    copy = made["code"]
+    second = json.loads(await body(await other.get(f"/c/{copy}/export/", {"format": "json"})))
+    before = json.loads(first)
+    assert second["summaries"] == before["summaries"]
+    assert [one["by_person"] for one in second["summaries"]] == [True, False]
+    assert without(second["conversation"], "code", "updated_at") == without(
+        before["conversation"], "code", "updated_at"
+    )
+    row = await Conversation.objects.aget(code=copy)
+    newest = await row.summaries.aget(version=2)
+    assert newest.author_id == bob.pk
+    assert [one["origin"] for one in newest.ledger if one["text"] == "My own line"] == ["person"]
+    for command, boundary in (("undo", 4), ("undo", 0), ("redo", 4)):
+        done = await other.post(f"/c/{copy}/summary/{command}/", headers=JSON)
+        assert done.status_code == 200, done.content
+        assert (await Conversation.objects.aget(code=copy)).compressed_through == boundary
+
+
+def summarised(code: str) -> None:
+    """Give the conversation a first version, of its first four messages."""
+    row = Conversation.objects.get(code=code)
+    items = StoredTranscript().items(row.pk, after_seq=0, through_seq=4)
+    entry = Entry(id=1, section=Section.CONSTRAINTS, text="Never use tabs.", sources=(1,))
+    draft = store.FitDraft(
+        trigger=Trigger.MANUAL,
+        text="## Constraints\n- Never use tabs. [1]",
+        ledger=Ledger(entries=(entry,)),
+        first_seq=1,
+        through_seq=4,
+        message_count=4,
+        fingerprint=store.fingerprint(items),
+        source_tokens=40,
+        summary_tokens=9,
+        usage_before=0.5,
+        usage_after=0.25,
+        model="m",
+        prompt_version="1",
+        cost=0.001,
+        duration=1.5,
+        audit={"salient": 3},
+    )
+    token = store.claim(row.pk, trigger=Trigger.MANUAL, locks_input=False)
+    assert token is not None
+    store.apply(row.pk, token, store.read_base(row.pk), draft, StoredTranscript())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": lambda found: found[1:]},
+        {"messages": lambda found: [{**found[0], "role": "root"}, *found[1:]]},
+        {"summaries": lambda found: [{**found[0], "through_seq": 99}]},
+        {"summaries": lambda found: [{**found[0], "ledger": [{"text": 5}]}]},
+        {"summaries": lambda found: [{**found[0], "version": -1}]},
+        {"summaries": lambda found: [5]},
+        {"conversation": lambda found: {**found, "compressed_through": 3}},
+        {"conversation": lambda found: {**found, "summary_version": 7}},
+    ],
+)
+async def test_a_summary_that_stands_for_what_is_not_there_is_left_out(
+    client: AsyncClient, code: str, change: dict[str, Any]
+) -> None:
+    """I8: and counted; the messages are imported all the same.
+
+    Breaks when: ``own_state`` takes a file's word for what its summary stands for.
+    """
+    for text in ("One", "Two", "Three"):
+        await send(client, code, text)
+        await settle()
+    await sync_to_async(summarised)(code)
+    file = json.loads(await body(await client.get(f"/c/{code}/export/", {"format": "json"})))
+    for name, changed in change.items():
+        file[name] = changed(file[name])
+    report = (await client.post("/import/", upload(file), headers=JSON)).json()
+    assert (report["imported"], report["left_out"].get("summary version")) == (1, 1)
+    row = await Conversation.objects.aget(code=report["conversations"][0]["code"])
+    assert (row.compressed_through, row.compressed_context) == (0, "")
+
+
+async def test_imported_conversations_stand_at_their_own_dates(
+    client: AsyncClient, code: str
+) -> None:
+    """Breaks when: ``finish_import`` leaves the time of the import in ``updated_at``."""
+    old = {**CHAT, "id": "1", "create_time": 1_600_000_000, "update_time": 1_600_086_400}
+    dated = tree(node("a", None, create_time=1_500_000_000), node("b", "a", "assistant"))
+    future = claude_chat(said("q"), created_at="2190-01-01T00:00:00Z")
+    await client.post("/import/", upload([old, dated, future]), headers=JSON)
+    rows = [row async for row in Conversation.objects.exclude(code=code).order_by("pk")]
+    assert [(row.created_at.year, row.updated_at.year) for row in rows[:2]] == [
+        (2020, 2020),
+        (2017, 2017),
+    ]
+    assert rows[0].updated_at > rows[0].created_at
+    assert rows[2].updated_at <= timezone.now()
+    listed = (await client.get("/", headers=JSON)).json()["conversations"]
+    assert [one["updated_at"][:4] for one in listed][-2:] == ["2020", "2017"]
+
+
+async def test_equal_conversations_are_two_and_a_grown_one_says_so(client: AsyncClient) -> None:
+    """I30: truthful counts.
+
+    Breaks when: conversations are known by their words alone, or by their id alone.
+    """
+    twins = [claude_chat(said("q"), uuid="1"), claude_chat(said("q"), uuid="2")]
+    report = (await client.post("/import/", upload(twins), headers=JSON)).json()
+    assert (report["imported"], report["already"]) == (2, 0)
+    grown = claude_chat(said("q"), said("a", "assistant"), uuid="1")
+    again = (await client.post("/import/", upload([*twins, grown]), headers=JSON)).json()
+    assert (again["imported"], again["already"]) == (1, 2)
+    first, _, third = again["conversations"]
+    assert (third["created"], third["earlier"]) == (True, first["code"])
+
+
+async def test_what_an_older_release_imported_is_known_still(client: AsyncClient) -> None:
+    """I30: one of two with the same words is the one that is here; the other is new.
+
+    Breaks when: ``find_imported`` does not look for the content, or takes it for both.
+    """
+    twins = [claude_chat(said("q"), uuid="1"), claude_chat(said("q"), uuid="2")]
+    (content,) = {one.identity.content for one in (claude.read(twin) for twin in twins)}
+    await client.post("/import/", upload(twins[:1]), headers=JSON)
+    await Conversation.objects.aupdate(source_fingerprint=content, source_key="")
+    for imported, already in ((1, 1), (0, 2)):
+        report = (await client.post("/import/", upload(twins), headers=JSON)).json()
+        assert (report["imported"], report["already"]) == (imported, already)
+
+
+async def test_i10_the_body_may_be_the_file(
+    client: AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I10: JSON or ZIP without a form around it, under the same limit.
+
+    Breaks when: ``_received`` reads the whole body before it looks at its size.
+    """
+    for data, kind in (
+        (json.dumps([CHAT]), "application/json"),
+        (zipped([("conversations.json", [CHAT, claude_chat(said("q"))])]), "application/zip"),
+    ):
+        answer = await client.post(
+            "/import/?name=mine.json", data=data, content_type=kind, headers=JSON
+        )
+        assert (answer.status_code, answer.json()["imported"]) == (201, 1)
+        assert answer.json()["file_name"] == "mine.json"
+    monkeypatch.setattr("chatapp.views.transfer.MAX_BYTES", 100)
+    refused = await client.post(
+        "/import/", data="[" + " " * 200, content_type="application/json", headers=JSON
+    )
+    assert refused.status_code == 413
+    assert waiting_files() == []
 
 
 async def test_pins_of_a_file_have_the_limit_of_all_pins(client: AsyncClient, code: str) -> None:

@@ -1,0 +1,171 @@
+"""What our own export says of a conversation besides its messages: settings and summaries.
+
+A file may have been changed on its way. What does not fit together is left out as a whole and
+counted: a summary must never stand for messages that are not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from chatapp.text import clean
+from chatapp.transfer import fields
+from chatapp.transfer.values import OwnState
+from compression.ledger import from_json
+from compression.store import Version
+from compression.types import SummaryStatus, Trigger
+
+SUMMARIES_LEFT_OUT = "summary version"
+PROMPT_LEFT_OUT = "system prompt"
+# What the form of the settings takes, characters.
+PROMPT_LENGTH = 20_000
+# Many times what a model writes, or a person.
+SUMMARY_CHARACTERS = 1_000_000
+VERSIONS = 10_000
+_LARGEST = 2**31 - 1
+
+
+def read(
+    value: Mapping[str, Any], left_out: Counter[str], *, messages: int, renumbered: bool
+) -> OwnState:
+    """The settings, and the versions of the summary where they stand for these messages.
+
+    ``messages`` counts those that were read; ``renumbered``: they have other numbers here than in
+    the file, which the summaries cite.
+    """
+    about = fields.mapping(value.get("conversation"))
+    versions, active = _versions(value, left_out, 0 if renumbered else messages)
+    prompt = fields.text(about.get("system_prompt"), left_out)
+    if len(prompt) > PROMPT_LENGTH:
+        left_out[PROMPT_LEFT_OUT] += 1
+        prompt = ""
+    threshold = about.get("threshold")
+    keep_turns = _count(about.get("keep_turns"), most=1000)
+    off = about.get("compression_off")
+    return OwnState(
+        system_prompt=prompt,
+        model=fields.name(about.get("model")),
+        threshold=threshold if isinstance(threshold, float) and 0.5 <= threshold <= 0.95 else None,
+        keep_turns=keep_turns or None,
+        compression_off=off if isinstance(off, bool) else None,
+        pinned=bool(about.get("pinned")),
+        archived=bool(about.get("archived")),
+        truncated_through=0
+        if renumbered
+        else _count(about.get("truncated_through"), most=messages) or 0,
+        versions=versions,
+        active=active,
+    )
+
+
+def _versions(
+    value: Mapping[str, Any], left_out: Counter[str], messages: int
+) -> tuple[tuple[Version, ...], int]:
+    """The versions, oldest first, and the number of the one in force; none if they do not fit."""
+    listed = fields.listing(value.get("summaries"))
+    if not listed:
+        return (), 0
+    about = fields.mapping(value.get("conversation"))
+    active = _count(about.get("summary_version"), most=VERSIONS)
+    try:
+        if len(listed) > VERSIONS or not messages:
+            raise ValueError("they cannot stand for these messages")
+        found = sorted((_version(one) for one in listed), key=lambda one: one.version)
+        _check(found, active, about.get("compressed_through"), messages)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
+        left_out[SUMMARIES_LEFT_OUT] += len(listed)
+        return (), 0
+    return tuple(found), active or 0
+
+
+def _check(found: list[Version], active: int | None, through: Any, messages: int) -> None:
+    """Raise ValueError unless the versions follow one another and stand for what is here."""
+    numbers = [one.version for one in found]
+    if len(set(numbers)) < len(numbers) or numbers[-1] != active:
+        raise ValueError("versions are missing")
+    for one in found:
+        if one.parent >= one.version or one.through_seq > messages:
+            raise ValueError("it stands for what is not there")
+    if found[-1].through_seq != through:
+        raise ValueError("the boundary is another one")
+
+
+def _version(value: Mapping[str, Any]) -> Version:
+    """One version. Raises an error of a kind that ``_versions`` knows for what is none."""
+    text = value["text"]
+    if not isinstance(text, str) or len(text) > SUMMARY_CHARACTERS:
+        raise ValueError("not a summary")
+    fingerprint = value["source_fingerprint"]
+    if not isinstance(fingerprint, str) or len(fingerprint) > 64:
+        raise ValueError("not a fingerprint")
+    cost = value.get("cost")
+    restored = value.get("restored_from")
+    ledger = from_json(clean_json(value["ledger"]), clean_json(value["narrative"]))
+    for entry in ledger.entries:
+        if not isinstance(entry.text, str) or not all(isinstance(n, int) for n in entry.sources):
+            raise ValueError("not an entry")
+    return Version(
+        id=0,
+        version=_required(value["version"], least=1),
+        parent=_required(value["parent"]),
+        restored_from=None if restored is None else _required(restored),
+        status=SummaryStatus.SUPERSEDED,
+        trigger=Trigger(value["trigger"]),
+        reason="",
+        text=clean(text),
+        ledger=ledger,
+        first_seq=_required(value["first_seq"]),
+        through_seq=_required(value["through_seq"]),
+        message_count=_required(value["message_count"]),
+        source_fingerprint=clean(fingerprint),
+        source_tokens=_required(value["source_tokens"]),
+        summary_tokens=_required(value["summary_tokens"]),
+        usage_before=_number(value.get("usage_before")),
+        usage_after=_number(value.get("usage_after")),
+        model=fields.name(value.get("model")),
+        prompt_version=fields.name(value.get("prompt_version"))[:64],
+        cost=None if cost is None else Decimal(str(round(min(abs(float(cost)), 1e5), 6))),
+        duration=_number(value.get("duration")),
+        degraded=bool(value.get("degraded")),
+        audit=clean_json(fields.mapping(value.get("audit"))),
+        # Somebody, until it is stored: then the person whose import it is.
+        author_id=0 if value.get("by_person") else None,
+        created_at=fields.time(value.get("created_at"), Counter()) or datetime.now(UTC),
+    )
+
+
+def clean_json(value: Any) -> Any:
+    """The same as both databases can store it; for what is not JSON an error of ours."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(name)): clean_json(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [clean_json(one) for one in value]
+    return value
+
+
+def _count(value: Any, *, most: int) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most:
+        return value
+    return None
+
+
+def _required(value: Any, *, least: int = 0) -> int:
+    found = _count(value, most=_LARGEST)
+    if found is None or found < least:
+        raise ValueError("not a count")
+    return found
+
+
+def _number(value: Any) -> float | None:
+    if value is None:
+        return None
+    number = float(value)
+    if not -1e9 < number < 1e9:
+        raise ValueError("not a likely number")
+    return number

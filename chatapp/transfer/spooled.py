@@ -1,0 +1,91 @@
+"""Messages of one conversation that are too many for memory: the rest waits in a file."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import IO, overload
+
+from chatapp.transfer.values import ForeignMessage
+
+# Messages that are written and read together, and characters at which they are enough as well.
+BATCH = 500
+BATCH_CHARACTERS = 512 * 1024
+# Batches that stay in memory; an ordinary conversation is no longer.
+IN_MEMORY = 4
+
+Batch = list[ForeignMessage]
+
+
+class SpooledMessages(Sequence[ForeignMessage]):
+    """A list to append to, and then to read as often as one likes, one reader at a time.
+
+    The file has no name and goes with the object.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._batches: list[Batch | int] = []
+        # In memory, or the place in the file.
+        self._firsts: list[int] = []
+        # The index of each batch's first message.
+        self._length = 0
+        self._newest: Batch = []
+        self._characters = 0
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, message: ForeignMessage) -> None:
+        """Add one behind the others."""
+        if not self._newest:
+            self._firsts.append(self._length)
+        self._newest.append(message)
+        self._length += 1
+        self._characters += len(message.text) + len(message.reasoning)
+        if len(self._newest) >= BATCH or self._characters >= BATCH_CHARACTERS:
+            self._batches.append(self._put_away(self._newest))
+            self._newest, self._characters = [], 0
+
+    def _put_away(self, batch: Batch) -> Batch | int:
+        if len(self._batches) < IN_MEMORY:
+            return batch
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="palimpsest-import-")  # noqa: SIM115
+        place = self._file.seek(0, 2)
+        pickle.dump(batch, self._file, pickle.HIGHEST_PROTOCOL)
+        return place
+
+    def _batch(self, number: int) -> Batch:
+        if number == len(self._batches):
+            return self._newest
+        found = self._batches[number]
+        if not isinstance(found, int):
+            return found
+        assert self._file is not None
+        self._file.seek(found)
+        batch: Batch = pickle.load(self._file)
+        return batch
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[ForeignMessage]:
+        for number in range(len(self._firsts)):
+            yield from self._batch(number)
+
+    @overload
+    def __getitem__(self, index: int) -> ForeignMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ForeignMessage]: ...
+    def __getitem__(self, index: int | slice) -> ForeignMessage | Sequence[ForeignMessage]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(self._length))]
+        at = index + self._length if index < 0 else index
+        if not 0 <= at < self._length:
+            raise IndexError(index)
+        number = bisect_right(self._firsts, at) - 1
+        return self._batch(number)[at - self._firsts[number]]
