@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from compression.cues import takes_back
@@ -347,16 +347,17 @@ def audit(
     evicted: Iterable[str] = (),
     dropped: Iterable[str] = (),
     notes: Iterable[str] = (),
+    wanted: Set[str] | None = None,
 ) -> Audit:
     """What of the span's salient items the summary still holds, for the reviewer.
 
-    Linear in the span: an item counts once, however often it was said.
+    Linear in the span: an item counts once, however often it was said. ``wanted`` are those
+    items, where they were looked for already.
     """
-    wanted: set[str] = set()
-    for item in items:
+    if wanted is None:
         # What is left out on purpose is not missing, and nobody reads it in the audit either.
-        for part in redacted(item.text):
-            wanted |= salient(part)
+        parts = (part for item in items for part in redacted(item.text))
+        wanted = frozenset().union(*map(salient, parts))
     summary = normalise(summary_text)
     missing = sorted(one for one in wanted if one not in summary)
     return Audit(

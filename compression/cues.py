@@ -149,3 +149,29 @@ def prose_lines(text: str) -> Iterator[str]:
         elif not fenced and line.strip():
             for start in range(0, len(line), WINDOW):
                 yield line[start : start + WINDOW]
+
+
+TALK_STEMS = stems(
+    "they them their user users assistant assistants model speaker conversation "
+    "conversations chat  discussion discussed discuss talk talked talking speak spoke say "
+    "said says tell told ask asked  asks answer answered answers question questions request "
+    "requested respond response reply topic  topics subject subjects thing things matter "
+    "matters issue issues various several many some few  different multiple about into "
+    "other others more most also then further general overall summary  context information "
+    "detail details detailed important relevant helpful useful provide provided  continue "
+    "continued exchange exchanged interaction message messages something anything everyone "
+    "nothing going with good well very there here what which when where who how why were "
+    "been being  had did does done make made work progress share shared  nutzer benutzer "
+    "assistent gespräch sprachen gesprochen fragen fragte antwort antwortete thema  themen "
+    "verschiedene wichtige utilisateur conversation parlé discuté question réponse sujets "
+    "divers usuario asistente conversación hablaron pregunta respuesta temas varios utente "
+    "conversazione gebruiker gesprek пользователь ассистент разговор вопрос ответ"
+)
+"""By which any talk at all can be told: a summary made of these says nothing of this one."""
+
+
+def telling(text: str) -> frozenset[str]:
+    """The words that say something, by their beginnings; numbers are facts, not words."""
+    return frozenset(
+        one for one in stems(text) - TALK_STEMS if not any(character.isdigit() for character in one)
+    )

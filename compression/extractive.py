@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -88,19 +88,23 @@ class ExtractiveSummarizer:
         """
         await on_tokens(0)
         pace = _Pace()
-        found = _Found(focus=frozenset(focus.casefold().split()))
-        for item in items:
-            parts = []
-            for part in redacted(item.text):
-                parts.append(part)
-                await pace.breathe()
-            for line in cues.prose_lines("".join(parts)):
-                found.take(item, line)
-                await pace.breathe()
+        found = Found(items, focus=focus)
+        for _ in found.reading():
+            await pace.breathe()
         if not found.first:
             raise DraftRejected("The messages hold no text that could be extracted.")
-        room = self._room(items, ledger)
-        delta = await self._choose(found, ledger, room, pace, on_tokens)
+        room = room_for(items, ledger, self._cap, self._counter.count)
+        choosing = found.choosing(ledger, room.new, self._counter.count)
+        delta = Delta()
+        while True:
+            try:
+                taken = next(choosing)
+            except StopIteration as end:
+                delta = end.value
+                break
+            await pace.breathe()
+            if taken is not None:
+                await on_tokens(taken)
         merged, notes = _merge(ledger, delta, items)
         fitted, evicted = self._fit(merged, ledger, room.total)
         if evicted:
@@ -113,51 +117,6 @@ class ExtractiveSummarizer:
             notes=notes,
             degraded=self._degraded,
         )
-
-    def _room(self, items: Sequence[Item], ledger: Ledger) -> _Room:
-        """How many tokens the whole summary may have, and how many of them may be new."""
-        standing = self._counter.count(render(ledger))
-        source = sum(item.tokens for item in items)
-        total = min(self._cap, standing + source // 2)
-        firm, _ = evict(ledger, 0, self._counter.count)
-        free = total - self._counter.count(render(firm))
-        headings = 24
-        new = max(total - standing, min(total // 3, free)) - headings
-        return _Room(total=total, new=max(0, new))
-
-    async def _choose(
-        self,
-        found: _Found,
-        ledger: Ledger,
-        room: _Room,
-        pace: _Pace,
-        on_tokens: Callable[[int], Awaitable[None]],
-    ) -> Delta:
-        """Sentences section by section, as long as there is room; told as they are taken."""
-        narrative = found.narrative()
-        used = self._counter.count(narrative)
-        chosen: list[Addition] = []
-        live = [entry for entry in ledger.entries if entry.state is EntryState.LIVE]
-        taken = {entry.text for entry in live}
-        open_ends = sum(entry.section is Section.PENDING for entry in live)
-        for section, share in SHARES.items():
-            most = max(0, MOST_PENDING - open_ends) if section is Section.PENDING else None
-            for addition in islice(found.ranked(section), most):
-                if addition.text in taken:
-                    continue
-                line = f"- {addition.text} [{format_sources(addition.sources)}]\n"
-                cost = self._counter.count(line)
-                await pace.breathe()
-                if used + cost > room.new * share:
-                    if section is Section.CONTEXT or used >= room.new * share - 12:
-                        break
-                    continue
-                used += cost
-                taken.add(addition.text)
-                chosen.append(addition)
-                await on_tokens(used)
-        chosen.sort(key=lambda one: one.sources)
-        return Delta(narrative=narrative, add=tuple(chosen))
 
     def _fit(self, merged: Ledger, before: Ledger, total: int) -> tuple[Ledger, tuple[str, ...]]:
         """The ledger within its cap, should eviction and dropping our own latest lines do it."""
@@ -173,9 +132,36 @@ class ExtractiveSummarizer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Room:
+class Room:
+    """Ruler tokens that a summary may have, and how many of them may be new."""
+
     total: int
     new: int
+
+
+def room_for(
+    items: Sequence[Item], ledger: Ledger, cap_tokens: int, count: Callable[[str], int]
+) -> Room:
+    """How much room an extract of the items has beside what the ledger holds."""
+    standing = count(render(ledger))
+    source = sum(item.tokens for item in items)
+    total = min(cap_tokens, standing + source // 2)
+    firm, _ = evict(ledger, 0, count)
+    free = total - count(render(firm))
+    headings = 24
+    new = max(total - standing, min(total // 3, free)) - headings
+    return Room(total=total, new=max(0, new))
+
+
+def thirds_of(items: Sequence[Item]) -> dict[int, int]:
+    """To which third of the items' tokens each ``seq`` belongs: 0, 1 or 2."""
+    total = sum(item.tokens for item in items) or 1
+    found: dict[int, int] = {}
+    passed = 0
+    for item in items:
+        found[item.seq] = min(2, (2 * passed + item.tokens) * 3 // (2 * total))
+        passed += item.tokens
+    return found
 
 
 @dataclass(slots=True)
@@ -190,24 +176,88 @@ class _Pace:
             self.since = time.perf_counter()
 
 
-@dataclass(slots=True)
-class _Found:
-    """What was found on one walk over the messages."""
+class Found:
+    """What was found on one walk over the messages: :meth:`reading`, then :meth:`choosing`.
 
-    focus: frozenset[str]
-    first: str = ""
-    last: str = ""
-    rules: dict[str, tuple[int, int]] = field(default_factory=dict)
-    #: Text: (strength, seq), in the order said.
-    decisions: dict[str, int] = field(default_factory=dict)
-    open_ends: dict[str, int] = field(default_factory=dict)
-    paths: Counter[str] = field(default_factory=Counter)
-    path_seqs: dict[str, list[int]] = field(default_factory=dict)
-    facts: list[tuple[float, int, str]] = field(default_factory=list)
-    #: A heap of (score, -seq, text): the worst on top.
-    _seen: set[int] = field(default_factory=set)
+    Both are generators, so that whoever must let others have their turn can do so between two
+    steps; :meth:`of` and :meth:`chosen` do it all at once.
+    """
 
-    def take(self, item: Item, line: str) -> None:
+    def __init__(self, items: Sequence[Item], *, focus: str = "") -> None:
+        self._items = items
+        self._focus = frozenset(focus.casefold().split())
+        self._thirds = thirds_of(items)
+        self.first = ""
+        self._last = ""
+        self._rules: dict[str, tuple[int, int]] = {}
+        # Text: (strength, seq), in the order said.
+        self._decisions: dict[str, int] = {}
+        self._open_ends: dict[str, int] = {}
+        self._paths: Counter[str] = Counter()
+        self._path_seqs: dict[str, list[int]] = {}
+        self._facts: list[tuple[float, int, str]] = []
+        # A heap of (score, -seq, text): the worst on top.
+        self._best: dict[int, tuple[float, int, str]] = {}
+        # The best fact of each third.
+        self._seen: set[int] = set()
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> Found:
+        """The messages read without a pause."""
+        found = cls(items)
+        deque(found.reading(), maxlen=0)
+        return found
+
+    def reading(self) -> Iterator[None]:
+        """Look at all messages, with a step after each line."""
+        for item in self._items:
+            parts = []
+            for part in redacted(item.text):
+                parts.append(part)
+                yield
+            for line in cues.prose_lines("".join(parts)):
+                self._take(item, line)
+                yield
+
+    def choosing(
+        self, ledger: Ledger, room: int, count: Callable[[str], int]
+    ) -> Generator[int | None, None, Delta]:
+        """Sentences section by section, as long as there is room; yields the tokens taken."""
+        narrative = self.narrative()
+        used = count(narrative)
+        chosen: list[Addition] = []
+        live = [entry for entry in ledger.entries if entry.state is EntryState.LIVE]
+        taken = {entry.text for entry in live}
+        open_ends = sum(entry.section is Section.PENDING for entry in live)
+        for section, share in SHARES.items():
+            most = max(0, MOST_PENDING - open_ends) if section is Section.PENDING else None
+            for addition in islice(self.ranked(section), most):
+                if addition.text in taken:
+                    continue
+                cost = count(line_for(addition))
+                yield None
+                if used + cost > room * share:
+                    if section is Section.CONTEXT or used >= room * share - 12:
+                        break
+                    continue
+                used += cost
+                taken.add(addition.text)
+                chosen.append(addition)
+                yield used
+        chosen.sort(key=lambda one: one.sources)
+        return Delta(narrative=narrative, add=tuple(chosen))
+
+    def chosen(self, ledger: Ledger, room: int, count: Callable[[str], int]) -> Delta:
+        """What :meth:`choosing` comes to."""
+        choosing = self.choosing(ledger, room, count)
+        while True:
+            try:
+                next(choosing)
+            except StopIteration as end:
+                delta: Delta = end.value
+                return delta
+
+    def _take(self, item: Item, line: str) -> None:
         """Look at one line of an item's prose, without its secrets."""
         for path in PATH.findall(line):
             self._path(path, item.seq)
@@ -223,16 +273,16 @@ class _Found:
     def _sentence(self, item: Item, sentence: str, *, pair: bool) -> None:
         if not self.first or item.role == "user":
             self.first = self.first or sentence
-            self.last = sentence
+            self._last = sentence
         if item.role == "user":
             strength = cues.rule_strength(sentence)
             if strength:
-                self.rules.setdefault(_cut(sentence, cues.LONGEST_RULE), (strength, item.seq))
+                self._rules.setdefault(_cut(sentence, cues.LONGEST_RULE), (strength, item.seq))
                 return
         if len(sentence) <= LONGEST[Section.DECISIONS] and cues.DECISION.search(sentence):
-            _keep_newest(self.decisions, sentence, item.seq)
+            _keep_newest(self._decisions, sentence, item.seq)
         elif self._is_open_end(sentence):
-            _keep_newest(self.open_ends, sentence, item.seq)
+            _keep_newest(self._open_ends, sentence, item.seq)
         elif _least(sentence) <= len(sentence) <= LONGEST[Section.CONTEXT]:
             self._fact(item, sentence, pair=pair)
 
@@ -251,51 +301,60 @@ class _Found:
             score += 0.5 if score else 0.0
             score += TOLD_SCORE if not asked and cues.TOLD.search(sentence) else 0.0
         score -= 1.0 if asked else 0.0
-        if self.focus:
-            score += 3.0 * len(self.focus & set(sentence.casefold().split()))
+        if self._focus:
+            score += 3.0 * len(self._focus & set(sentence.casefold().split()))
         key = hash(sentence)
         if score <= 0 or key in self._seen:
             return
         self._seen.add(key)
         entry = (score, -item.seq, sentence)
-        if len(self.facts) < MOST_CANDIDATES:
-            heapq.heappush(self.facts, entry)
+        third = self._thirds[item.seq]
+        self._best[third] = max(entry, self._best.get(third, entry))
+        if len(self._facts) < MOST_CANDIDATES:
+            heapq.heappush(self._facts, entry)
         else:
-            heapq.heappushpop(self.facts, entry)
+            heapq.heappushpop(self._facts, entry)
 
     def _path(self, path: str, seq: int) -> None:
-        self.paths[path] += 1
-        seqs = self.path_seqs.setdefault(path, [])
+        self._paths[path] += 1
+        seqs = self._path_seqs.setdefault(path, [])
         if not seqs or seqs[-1] != seq:
             del seqs[:-3]
             seqs.append(seq)
 
     def narrative(self) -> str:
         """How the span began and where it had come to, in the speakers' words."""
-        first, last = _cut(self.first, QUOTED), _cut(self.last, QUOTED)
+        first, last = _cut(self.first, QUOTED), _cut(self._last, QUOTED)
         return first if first == last else f"{first} … {last}"
 
     def ranked(self, section: Section) -> Iterator[Addition]:
         """The section's candidates, the best first."""
         if section is Section.CONSTRAINTS:
-            rules = sorted(self.rules.items(), key=lambda rule: (-rule[1][0], rule[1][1]))
+            rules = sorted(self._rules.items(), key=lambda rule: (-rule[1][0], rule[1][1]))
             return _additions(section, ((text, [seq]) for text, (_, seq) in rules))
         if section is Section.PENDING:
-            newest = list(self.open_ends.items())[-MOST_PENDING:]
+            newest = list(self._open_ends.items())[-MOST_PENDING:]
             return _additions(section, ((text, [seq]) for text, seq in reversed(newest)))
         if section is Section.DECISIONS:
-            newest = list(self.decisions.items())
+            newest = list(self._decisions.items())
             return _additions(section, ((text, [seq]) for text, seq in reversed(newest)))
         if section is Section.FILES:
-            often = self.paths.most_common(MOST_CANDIDATES)
-            return _additions(section, ((path, self.path_seqs[path]) for path, _ in often))
-        best = sorted(self.facts, reverse=True)
+            often = self._paths.most_common(MOST_CANDIDATES)
+            return _additions(section, ((path, self._path_seqs[path]) for path, _ in often))
+        # Each third's best goes first: numbers at the beginning must not crowd out the rest.
+        spread = sorted(self._best.values(), reverse=True)
+        best = [*spread, *sorted(set(self._facts).difference(spread), reverse=True)]
         return _additions(section, ((text, [-seq]) for _, seq, text in best))
 
 
 def _additions(section: Section, found: Iterable[tuple[str, list[int]]]) -> Iterator[Addition]:
     for text, seqs in found:
         yield Addition(section=section, text=text, sources=tuple(sorted(set(seqs))))
+
+
+def line_for(addition: Addition) -> str:
+    """The addition as it is rendered."""
+    return f"- {addition.text} [{format_sources(addition.sources)}]\n"
 
 
 def _least(sentence: str) -> int:

@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass, replace
 
 from compression import planner
 from compression.audit import audit, check_summary
+from compression.bounding import bounded
 from compression.exceptions import DraftRejected
+from compression.extractive import room_for
+from compression.floor import Floor
 from compression.ledger import evict
 from compression.markdown import render
 from compression.planner import FALLBACK_FREES, PlannerSettings
@@ -107,7 +110,7 @@ def measure(
 
 
 def judge(draft: Draft, case: Case) -> Judgement:
-    """The draft with the rules that it missed, within its cap, measured and audited.
+    """The draft with what it missed, within its cap, measured and audited.
 
     Raises DraftRejected with a sentence when it is not fit, and Fruitless when it is sound but
     frees too little.
@@ -115,9 +118,9 @@ def judge(draft: Draft, case: Case) -> Judgement:
     _check_kept(case.base_ledger, draft.ledger)
     count = case.counter.count
     cap = planner.cap_tokens(case.sizes, case.settings)
-    whole, kept = with_missed(draft.ledger, case.span.items, cap_tokens=cap, count=count)
-    ledger, evicted = evict(whole, cap, count)
-    text = render(ledger)
+    floor = _floor(case, cap)
+    whole = _completed(draft, case, cap, floor)
+    text = render(whole.ledger)
     check_summary(text, case.span.items)
     tokens = count(text)
     if tokens > cap and case.sizes.share(tokens) > MOST_SHARE:
@@ -134,14 +137,68 @@ def judge(draft: Draft, case: Case) -> Judgement:
         new_summary_tokens=tokens,
     )
     _check_gain(measures, case)
-    report = audit(case.span.items, text, evicted=evicted, notes=(*draft.notes, *kept))
+    report = audit(
+        case.span.items,
+        text,
+        evicted=whole.evicted,
+        notes=(*draft.notes, *whole.notes),
+        wanted=floor.salient,
+    )
     return Judgement(
-        ledger=ledger,
+        ledger=whole.ledger,
         text=text,
         summary_tokens=tokens,
-        audit=asdict(report) | {"retention": report.retention},
+        audit=asdict(report) | {"retention": report.retention, "floor": whole.beside},
         measures=measures,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """A draft as it may be applied: bounded, completed by code, within its cap."""
+
+    ledger: Ledger
+    evicted: tuple[str, ...]
+    notes: tuple[str, ...]
+    beside: dict[str, int]
+    #: The draft's own facts, the extract's, and the lines filled by code.
+
+
+def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
+    """The draft after bounding, filling and eviction. Raises DraftRejected below the floor."""
+    count, items = case.counter.count, case.span.items
+    fair, left_out = bounded(
+        draft.ledger,
+        case.base_ledger,
+        items,
+        cap_tokens=cap,
+        most_tokens=case.sizes.ruler(MOST_SHARE),
+        count=count,
+    )
+    # Before code adds anything: its help must not hide that the draft says nothing.
+    findings = floor.findings(fair)
+    if findings.refusal:
+        raise DraftRejected(findings.refusal, fields=asdict(findings))
+    whole, kept = with_missed(fair, items, cap_tokens=cap, count=count)
+    ledger, evicted = evict(whole, cap, count)
+    lines: tuple[str, ...] = ()
+    if floor.findings(ledger).thin:
+        filled, lines = floor.filled(whole, ledger)
+        ledger, evicted = evict(filled, cap, count)
+    added = (f"filled by code: {line:.120}" for line in lines)
+    return _Whole(
+        ledger=ledger,
+        evicted=evicted,
+        notes=(*left_out, *added, *kept),
+        beside={"held": findings.held, "extract": findings.extract, "filled": len(lines)},
+    )
+
+
+def _floor(case: Case, cap: int) -> Floor:
+    """The measure of the draft: what the extract would keep of the same messages."""
+    count = case.counter.count
+    room = room_for(case.span.items, case.base_ledger, cap, count)
+    return Floor(case.base_ledger, case.span.items, count, room=room)
 
 
 def _check_kept(base: Ledger, new: Ledger) -> None:

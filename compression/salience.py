@@ -61,16 +61,44 @@ def evidence(text: str) -> frozenset[str]:
     return frozenset(one for one in found if one)
 
 
-def salient(text: str) -> frozenset[str]:
-    """Everything a reviewer would look for: evidence, quotations, dates and names, normalised.
+def facts(text: str) -> frozenset[str]:
+    """What of a text no summary holds by chance: evidence, names, quotations of several words.
 
-    Single digits are too common to say anything and are left out.
+    Normalised. Single digits are too common to say anything and are left out.
     """
     found = {one for one in evidence(text) if len(one) > 1}
-    for groups in QUOTATION.findall(text):
-        found.update(normalise(group) for group in groups if group.strip())
     found.update(normalise(match) for match in NAME.findall(text))
+    found.update(one for one in quotations(text) if " " in one)
     return frozenset(found)
+
+
+def salient(text: str) -> frozenset[str]:
+    """Everything a reviewer would look for: facts, dates and all quotations, normalised."""
+    return facts(text) | quotations(text)
+
+
+def quotations(text: str) -> frozenset[str]:
+    """What stands between quotation marks, normalised."""
+    return frozenset(
+        normalise(group) for groups in QUOTATION.findall(text) for group in groups if group.strip()
+    )
+
+
+def holds(text: str, one: str) -> bool:
+    """Whether a normalised text holds this, and not within a longer word or number."""
+    start = text.find(one)
+    while start >= 0:
+        end = start + len(one)
+        if not (_joined(text, start) or _joined(text, end)):
+            return True
+        start = text.find(one, start + 1)
+    return False
+
+
+def _joined(text: str, at: int) -> bool:
+    """Whether a word or a number goes on at this place."""
+    sides = text[at - 1 : at + 1] if at else ""
+    return len(sides) == 2 and sides.isascii() and sides.isalnum()
 
 
 def slices(text: str) -> Iterator[str]:

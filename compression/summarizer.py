@@ -20,6 +20,7 @@ from compression.audit import (
     redact_delta,
 )
 from compression.exceptions import DraftRejected, SummarizerError
+from compression.floor import check_part
 from compression.ledger import Delta, apply_delta
 from compression.parts import Chunk, Plan, filled
 from compression.ports import Complete, TokenCounter
@@ -219,6 +220,9 @@ class PromptSummarizer:
                 if checked.problems and run.may_ask_again:
                     checked = await self._repair(user, checked, source, ledger, run)
                 check_delta(checked.kept)
+                await asyncio.to_thread(
+                    check_part, ledger, checked.kept, chunk.items, self._counter.count
+                )
                 return checked
             except SummarizerError as error:
                 refused = isinstance(error, DraftRejected)

@@ -83,6 +83,7 @@ AUDIT = {
     "evicted": ["an evicted line"],
     "dropped": ["a refused line"],
     "notes": ["a note"],
+    "floor": {"held": 5, "extract": 12, "filled": 3},
 }
 
 

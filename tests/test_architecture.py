@@ -86,6 +86,8 @@ PURE = tuple(
         "audit",
         "redaction",
         "salience",
+        "floor",
+        "bounding",
         "cues",
         "quoting",
         "types",

@@ -86,9 +86,16 @@ def yes(value: bool) -> str:
 
 
 def bill(audit: Mapping[str, Any]) -> list[Fact]:
-    """What the version's accounting and probe say; nothing for versions without them."""
+    """What the version's floor, accounting and probe say; nothing for versions without them."""
     bill, probe = audit.get("accounting"), audit.get("probe")
     facts = []
+    if beside := audit.get("floor"):
+        lines = beside["filled"]
+        added = (
+            f"{lines:,} line{'' if lines == 1 else 's'} filled by code" if lines else "not filled"
+        )
+        held = f"{beside['held']:,} facts; the plain extract {beside['extract']:,}; {added}"
+        facts.append(Fact(label="Kept by the model's own lines", value=held))
     if bill:
         sizes = f"{bill['tokens_before']:,} → {bill['tokens_after']:,} tokens"
         if bill.get("cost_before") is not None:

@@ -50,6 +50,8 @@ class Host:
     ready: tuple[Span, Judgement] | None = None
     refused: int = 0
     #: Drafts of the model that were not applied.
+    filled: int = 0
+    #: Lines that code filled into thin drafts of it.
     summary_prompts: int = 0
     #: Prompt tokens of all summary calls.
     compressions: int = 0
@@ -154,6 +156,9 @@ class Host:
         raise AssertionError("Not even the extract was fit.")
 
     def _apply(self, span: Span, judgement: Judgement) -> None:
+        beside = judgement.audit["floor"]
+        assert isinstance(beside, dict)
+        self.filled += beside["filled"]
         self.ledger, self.summary = judgement.ledger, judgement.text
         self.boundary = span.through_seq
         self.version += 1

@@ -15,6 +15,8 @@ from tests.benchmarks._host import RULER
 from tests.fake_scripts import Json, quoted_messages
 
 QUALITIES = ("perfect", "drops lines", "invents", "copies", "contradicts")
+EMPTY = ("says nothing", "one word", "unknown ids")
+"""Qualities of models whose answers are valid and say nothing; nothing of theirs is applied."""
 FACT = re.compile(r"For the record, the (\w+ of \w+) is ([A-Z]{2}-\d+)\.")
 RULE = re.compile(r"Always call harbour \d+ by the name \w+, never otherwise\.")
 FORGED = "ZZ-"
@@ -87,12 +89,16 @@ class ScriptedModel:
                 add += [_entry("constraints", one, seq) for one in RULE.findall(text)]
             add += [_entry("context", f"{a} = {b}", seq) for a, b in FACT.findall(text)]
         delta: Json = {
-            "narrative": "They talked about harbours.",
+            "narrative": f"They talked about harbours, {', '.join(_topics(quoted))}.",
             "add": add,
             "resolve": [],
             "supersede": [],
             "lift": [],
         }
+        if self.quality in EMPTY:
+            narrative = {"says nothing": "ok", "one word": "Conversation."}.get(self.quality, "")
+            unknown = [90_001, 90_002] if self.quality == "unknown ids" else []
+            return delta | {"narrative": narrative, "add": [], "resolve": unknown}
         if quoted:
             self._spoil(delta, quoted, _NOTE.findall(user))
         return delta
@@ -118,6 +124,12 @@ class ScriptedModel:
                 elif section == "context":
                     wrong = f"{text.split('=')[0].strip()} = {FORGED}{id_}"
                     delta["supersede"].append({"id": int(id_), "text": wrong, "sources": [last]})
+
+
+def _topics(quoted: list[tuple[int, str, str]]) -> list[str]:
+    """Three things that the messages speak of."""
+    said = " ".join(text[:400] for _, _, text in quoted)
+    return [word for word in _WORDS if word in said][:3]
 
 
 def _entry(section: str, text: str, seq: int) -> Json:

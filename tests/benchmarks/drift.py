@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests.benchmarks._host import Host
-from tests.benchmarks._models import FORGED, QUALITIES, fact, prose, rule, summarizer
+from tests.benchmarks._models import EMPTY, FORGED, QUALITIES, fact, prose, rule, summarizer
 from tests.benchmarks._plot import Panel, write
 
 WINDOW = 16_384
@@ -35,8 +35,19 @@ class Point:
     usage: float
 
 
-async def run(quality: str) -> tuple[list[Point], int]:
-    """The points of one summariser ("extract": none), and how many drafts were refused."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One summariser's whole way ("extract": none)."""
+
+    points: list[Point]
+    refused: int
+    #: Drafts of the model that were not applied.
+    filled: int
+    #: Lines that code filled into thin drafts.
+
+
+async def run(quality: str) -> Run:
+    """The conversation as this summariser compresses it."""
     chance = random.Random(11)
     host = Host(
         window=WINDOW, summarizer=None if quality == "extract" else summarizer(quality, WINDOW)
@@ -65,7 +76,7 @@ async def run(quality: str) -> tuple[list[Point], int]:
         host.say("assistant", prose(420, chance))
         if host.version > before:
             points.append(_point(host, planted, [code for _, code in facts], rules))
-    return points, host.refused
+    return Run(points=points, refused=host.refused, filled=host.filled)
 
 
 def _point(host: Host, planted: dict[str, int], codes: list[str], rules: list[str]) -> Point:
@@ -83,25 +94,29 @@ def _point(host: Host, planted: dict[str, int], codes: list[str], rules: list[st
     )
 
 
-def _table(results: dict[str, tuple[list[Point], int]]) -> None:
+def _table(results: dict[str, Run]) -> None:
     names = list(results)
     print("facts and rules in the summary of those said, then its tokens, after each compression")
     print("   " + "".join(f"{name:>20}" for name in names))
     for number in range(COMPRESSIONS):
         cells = []
         for name in names:
-            one = results[name][0][number]
+            one = results[name].points[number]
             shares = f"{one.facts}/{one.facts_planted} {one.rules}/{one.rules_planted}"
             cells.append(f"{shares} {one.tokens:>5}")
         print(f"{number + 1:>2} " + "".join(f"{cell:>20}" for cell in cells))
-    print("refused drafts: " + ", ".join(f"{name} {results[name][1]}" for name in names))
-    forged = {name: sum(one.forged for one in results[name][0]) for name in names}
+    print(
+        "refused drafts: "
+        + ", ".join(f"{name} {results[name].refused} of {COMPRESSIONS}" for name in names)
+    )
+    print("lines filled by code: " + ", ".join(f"{name} {results[name].filled}" for name in names))
+    forged = {name: sum(one.forged for one in results[name].points) for name in names}
     print("things nobody said: " + ", ".join(f"{name} {forged[name]}" for name in names))
 
 
-def _plot(results: dict[str, tuple[list[Point], int]]) -> None:
+def _plot(results: dict[str, Run]) -> None:
     def panel(title: str, value: Callable[[Point], float], top: float) -> Panel:
-        lines = {name: [value(one) for one in points] for name, (points, _) in results.items()}
+        lines = {name: [value(one) for one in run.points] for name, run in results.items()}
         return Panel(title=title, lines=lines, top=top)
 
     panels = [
@@ -114,20 +129,30 @@ def _plot(results: dict[str, tuple[list[Point], int]]) -> None:
 
 
 def main() -> int:
-    """0 when nobody's inventions came in and no rule was lost, whatever the model's quality."""
-    results = {name: asyncio.run(run(name)) for name in ("extract", *QUALITIES)}
+    """0 when nothing invented or empty came in and no rule was lost, by a model of any quality."""
+    results = {name: asyncio.run(run(name)) for name in ("extract", *QUALITIES, *EMPTY)}
     _table(results)
     _plot(results)
     bad = []
-    for name, (points, _) in results.items():
-        last = points[-1]
-        if any(one.forged for one in points):
+    for name, one in results.items():
+        points, last = one.points, one.points[-1]
+        if any(point.forged for point in points):
             bad.append(f"{name}: something that nobody said is in the summary")
         if last.rules < last.rules_planted:
             bad.append(f"{name}: {last.rules_planted - last.rules} rules were lost")
         if any(b.rules < a.rules for a, b in pairwise(points)):
             bad.append(f"{name}: a rule that stood was dropped")
-    if results["perfect"][0][-1].facts < FACTS - 2:
+    if results["perfect"].points[-1].facts < FACTS - 2:
         bad.append("perfect: facts were lost")
-    print("\n".join(bad) or "No rule was lost, and nothing was invented.")
+    kept = results["extract"].points
+    for name in EMPTY:
+        if results[name].refused < COMPRESSIONS:
+            bad.append(f"{name}: a summary that says nothing was applied")
+        pairs = zip(results[name].points, kept, strict=True)
+        if any(one.facts < plain.facts for one, plain in pairs):
+            bad.append(f"{name}: fewer facts are kept than by the extract")
+    print(
+        "\n".join(bad)
+        or "No rule was lost, nothing was invented, and no empty summary was applied."
+    )
     return 1 if bad else 0

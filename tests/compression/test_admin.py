@@ -287,6 +287,30 @@ def test_the_page_says_what_it_covers_and_what_was_lost(client: Client, summary:
         assert line in page
 
 
+def test_the_page_says_what_code_filled_and_why_a_draft_was_refused(
+    client: Client, conversation: Conversation
+) -> None:
+    """Breaks when: the review leaves out the floor's figures or the stored reason."""
+    made = summarise(conversation, "Use spaces", trigger=Trigger.THRESHOLD)
+    page = text_of(client.get(summary_path(made)))
+    assert "5 facts; the plain extract 12; 3 lines filled by code" in page
+    store.record_attempt(
+        conversation.pk,
+        run="run",
+        status=SummaryStatus.REJECTED,
+        trigger=Trigger.THRESHOLD,
+        reason="The summary says too little: it keeps 0 of these messages' facts.",
+        base=store.read_base(conversation.pk),
+        final=True,
+        fruitless=False,
+        tail_tokens=10,
+        model="small",
+        cost=None,
+    )
+    refused = Summary.objects.get(status=SummaryStatus.REJECTED)
+    assert "it keeps 0 of these messages" in text_of(client.get(summary_path(refused)))
+
+
 def test_a_rolling_version_is_set_against_all_that_it_stands_for(
     client: Client, conversation: Conversation, summary: Summary
 ) -> None:

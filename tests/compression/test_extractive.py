@@ -237,3 +237,16 @@ async def test_i25_a_very_long_conversation_is_linear_and_blocks_nobody() -> Non
     await watching
     # Whatever the computer's speed: with slices of some milliseconds others get many turns.
     assert turns > 10
+
+
+async def test_numbers_at_the_beginning_do_not_crowd_out_the_rest() -> None:
+    """Breaks when: facts are taken by their scores alone."""
+    table = " ".join(f"Crate {n} weighs {n * 17} and {n * 31} in Bergen now." for n in range(40))
+    later = ["Our boat needs 14 litres.", "The pier has 22 places."]
+    items = [say(1, "user", table), *(say(n, "user", "So. " * 250) for n in (2, 4))]
+    items += [say(3, "user", later[0] + " So." * 250), say(5, "user", later[1] + " So." * 250)]
+    items.sort(key=lambda item: item.seq)
+    draft = await extract(items, cap=200)
+    kept = " ".join(texts(draft, Section.CONTEXT))
+    assert all(sentence in kept for sentence in later)
+    assert "Crate" in kept

@@ -30,6 +30,8 @@ from compression.types import (
 
 COUNTER = CharacterCounter()
 SIZES = Sizes(window=4000, reserve=1000, fixed=100, calibration=1.0)
+NOTED = "They went on about the weather and boxes 5521 and 5522."
+"""Too short a sentence to be asked about, and enough not to be filled by code."""
 FACTS = {
     1: "The invoice of the bakery has the number 48213, please note it.",
     3: "Our server listens on port 8443 behind the proxy.",
@@ -44,7 +46,8 @@ def item(seq: int, text: str, role: Any = "") -> Item:
 
 def conversation() -> list[Item]:
     filler = "They went on about the weather and nothing else. " * 5
-    return [item(seq, FACTS.get(seq, "") + " " + filler) for seq in range(1, 31)]
+    said = FACTS | {7: "Boxes 5521 and 5522."}
+    return [item(seq, said.get(seq, "") + " " + filler) for seq in range(1, 31)]
 
 
 @dataclass(slots=True)
@@ -92,7 +95,7 @@ def drafted(cap: int = 1500) -> tuple[Draft, Judgement, Case]:
         trigger=Trigger.THRESHOLD,
         counter=COUNTER,
     )
-    draft = merged(span.items, Ledger(), says("They talked about the weather."), model="m")
+    draft = merged(span.items, Ledger(), says(NOTED), model="m")
     return draft, judge(draft, case), case
 
 
@@ -155,7 +158,7 @@ async def test_only_the_summary_is_shown_and_never_what_was_taken_out() -> None:
     examinee = Examinee(knows())
     await probed(examinee, draft, judgement, case)
     (asked,) = examinee.asked
-    assert "They talked about the weather." in asked
+    assert NOTED in asked
     assert "48213" not in asked
     assert "tokens.py" not in asked
 

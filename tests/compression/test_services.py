@@ -468,7 +468,7 @@ BAD: dict[str, Draft | BaseException] = {
     "refused": draft_saying("I'm sorry, but I can't help with that."),
     "much too long": Draft(
         ledger=Ledger(
-            entries=(Entry(id=1, section=Section.PENDING, text="word " * 20_000, sources=(1,)),)
+            entries=(Entry(id=1, section=Section.DONE, text="word " * 20_000, sources=(1,)),)
         ),
         model="scripted",
         prompt_version="test",

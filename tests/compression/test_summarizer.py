@@ -276,7 +276,7 @@ async def test_each_call_is_shown_the_notes_as_they_are_by_then() -> None:
 
 
 async def test_one_giant_message_is_split_and_a_tool_result_cut() -> None:
-    giant = "".join(f"{n:06d} " for n in range(4000))
+    giant = "".join(f"w{n:05d} " for n in range(4000))
     model = Model(GOOD, window=4000)
     await draft(model, [say(1, "user", giant)])
     joined = "".join(re.findall(r'role="user">\n([\s\S]*?)\n</message', "".join(model.asked)))
