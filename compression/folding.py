@@ -181,6 +181,9 @@ class _Fold:
         """One part by the model, else by the extract."""
         began = time.monotonic()
         most_calls = max(1, self._aids.most_calls - self._calls - after)
+        if self._missed and not self._answered:
+            # Of a model that has answered nothing yet the next parts are asked for once.
+            most_calls = 1
         try:
             part = await self._summarizer.part(
                 plan,
