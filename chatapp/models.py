@@ -11,6 +11,9 @@ from django.db.models import F, Q
 
 from chatapp.import_models import ImportJob as ImportJob
 from chatapp.import_models import ImportState as ImportState
+from chatapp.people_models import AccessRecord as AccessRecord
+from chatapp.people_models import DailyUse as DailyUse
+from chatapp.people_models import UserSettings as UserSettings
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
@@ -336,75 +339,3 @@ class ModelProfile(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class UserSettings(models.Model):
-    """What a person chose for themselves."""
-
-    user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, models.CASCADE, related_name="chat_settings"
-    )
-    theme = models.CharField(
-        max_length=8,
-        default="system",
-        choices=[("system", "system"), ("light", "light"), ("dark", "dark")],
-    )
-    send_key = models.CharField(
-        max_length=16,
-        default="enter",
-        choices=[("enter", "Enter"), ("modifier-enter", "Ctrl/Cmd+Enter")],
-    )
-    shortcuts = models.BooleanField(default=True)
-    default_model = models.CharField(max_length=200, blank=True, default="")
-    notify = models.BooleanField(default=False)
-    # Whether the browser is asked to say when a reply has ended in a page that is not looked at.
-
-    class Meta:
-        verbose_name_plural = "user settings"
-
-    def __str__(self) -> str:
-        return f"settings of {self.user_id}"
-
-
-class DailyUse(models.Model):
-    """What a person's calls of models took in one day; kept while there is a daily limit."""
-
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="daily_uses")
-    day = models.DateField()
-    # In the server's time zone.
-    tokens = models.PositiveBigIntegerField(default=0)
-    cost = models.DecimalField(max_digits=16, decimal_places=6, default=0)
-    # US dollars.
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["person", "day"], name="daily_use_once")]
-
-    def __str__(self) -> str:
-        return f"{self.day}: {self.tokens} tokens of {self.person_id}"
-
-
-class AccessRecord(models.Model):
-    """Somebody with permission looked at another person's conversation, or changed its summary.
-
-    It outlives whoever looked, whose conversation it was, and the conversation: so it holds the
-    names that they had.
-    """
-
-    viewer = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
-    )
-    viewer_name = models.CharField(max_length=150, default="")
-    conversation = models.ForeignKey(
-        Conversation, models.SET_NULL, null=True, related_name="access_records"
-    )
-    conversation_code = models.UUIDField(null=True)
-    owner_name = models.CharField(max_length=150, default="")
-    what = models.CharField(max_length=64)
-    # Which page: "summary", "messages", "conversation"; or what was done.
-    at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        ordering = ["-at"]
-
-    def __str__(self) -> str:
-        return f"{self.viewer_name} looked at {self.what} of {self.conversation_code}"

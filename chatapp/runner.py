@@ -1,8 +1,7 @@
 """Runs turns: one task a turn, belonging to its conversation and to no socket.
 
 A process keeps its turns by leases, stores their texts and then shows them, stops them, and ends
-them in order when it is told to shut down. What a killed process leaves behind, any
-process's sweep ends as interrupted.
+them in order when it is told to. What a killed process leaves, any process's sweep interrupts.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Coroutine
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -106,11 +105,9 @@ class Runner:
 
     async def _announce(self, stream: LiveStream, accepted: Accepted) -> None:
         """Tell viewers that a turn begins: while the model reads the request, or soon at least."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(HEAD_START):
                 await stream.asked.wait()
-        except TimeoutError:
-            logger.debug("Turn %s takes its time to begin.", stream.job.turn)
         try:
             await self._announcer.begun(accepted)
         finally:
@@ -134,11 +131,10 @@ class Runner:
         self._jobs.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if isinstance(error, UserFacingError):
-            # Whoever asked was told; where it came from is nobody's concern.
-            logger.info("%s: %s", task.get_name(), error)
-        else:
-            logger.error("%s: %s", task.get_name(), error, exc_info=error)
+        # Whoever asked was told of a refusal; where it came from is nobody's concern.
+        trace = None if isinstance(error, UserFacingError) else error
+        level = logging.ERROR if trace else logging.INFO
+        logger.log(level, "%s: %s", task.get_name(), error, exc_info=trace)
 
     async def begin_compression(
         self, conversation_id: int, run: Coroutine[Any, Any, Outcome], begins: asyncio.Event
@@ -239,11 +235,11 @@ class Runner:
         concluded: Concluded | None = None
         async with aclosing(steps):
             async for step in steps:
-                concluded = await self._take(stream, step) or concluded
+                concluded = self._take(stream, step) or concluded
         assert concluded is not None
         return concluded
 
-    async def _take(self, stream: LiveStream, step: Step) -> Concluded | None:
+    def _take(self, stream: LiveStream, step: Step) -> Concluded | None:
         match step:
             case Asked():
                 stream.manifest, stream.event_no = step.manifest, step.event_no

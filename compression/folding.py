@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from compression.exceptions import DraftRejected, SummarizerError
-from compression.parts import Chunk, Plan, bounded
+from compression.parts import Chunk, Finished, Plan, bounded
 from compression.ports import PartwiseSummarizer, Summarizer
-from compression.types import Draft, Extracted, Finished, Item, Ledger, Progress, Spent
+from compression.types import Draft, Extracted, Item, Ledger, Progress, Spent
 
 MOST_MISSED = 3
 """Parts in a row without an answer that could be used: then the model is given up."""

@@ -15,10 +15,11 @@ from compression.engine import Request
 from compression.exceptions import DraftRejected, SummarizerError
 from compression.folding import Aids, folded
 from compression.judging import Case, Fruitless, Judgement, judge
+from compression.parts import Finished
 from compression.ports import PartwiseSummarizer, Summarizer
 from compression.probe import probed
 from compression.store import Base
-from compression.types import Draft, Finished, Progress, Spent, SummaryStatus
+from compression.types import Draft, Progress, Spent, SummaryStatus
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from compression.types import Item
+from compression.types import Draft, Item
 
 MOST_EMPTY = 0.25
 #: Share of a part's room that may stay empty so that a message is not cut.
@@ -169,3 +169,26 @@ def _longest(item: Item, free: int, size: Size) -> int:
         if guess == 1 or size(replace(item, text=item.text[:guess])) <= free:
             fits = guess
     return fits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What the finished parts of a span have come to."""
+
+    draft: Draft
+    through_seq: int
+    #: The last message that they stand for.
+    parts: int
+    #: How many they are.
+    said: int = 0
+    #: So many characters of the last message, when they do not stand for all of it; 0: for all.
+
+    def rest_of(self, items: Sequence[Item]) -> list[Item]:
+        """The messages that they do not stand for, the rest of a divided one first."""
+        rest = [item for item in items if item.seq > self.through_seq]
+        if not self.said:
+            return rest
+        divided = next(item for item in items if item.seq == self.through_seq)
+        text = divided.text[self.said :]
+        tokens = divided.tokens * len(text) // max(1, len(divided.text))
+        return [replace(divided, text=text, tokens=tokens, tool_calls=()), *rest]

@@ -6,7 +6,7 @@ tokens are ruler tokens times the model's calibration, and only these are compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
@@ -307,29 +307,6 @@ class Draft:
             degraded=self.degraded and part.degraded,
             extracted=(*self.extracted, *part.extracted),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """What the finished parts of a span have come to."""
-
-    draft: Draft
-    through_seq: int
-    #: The last message that they stand for.
-    parts: int
-    #: How many they are.
-    said: int = 0
-    #: So many characters of the last message, when they do not stand for all of it; 0: for all.
-
-    def rest_of(self, items: Sequence[Item]) -> list[Item]:
-        """The messages that they do not stand for, the rest of a divided one first."""
-        rest = [item for item in items if item.seq > self.through_seq]
-        if not self.said:
-            return rest
-        divided = next(item for item in items if item.seq == self.through_seq)
-        text = divided.text[self.said :]
-        tokens = divided.tokens * len(text) // max(1, len(divided.text))
-        return [replace(divided, text=text, tokens=tokens, tool_calls=()), *rest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

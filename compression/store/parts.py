@@ -14,9 +14,10 @@ from django.db import transaction
 
 from compression.ledger import from_json
 from compression.models import AbstractSummary
+from compression.parts import Finished
 from compression.store.fingerprints import fingerprint
 from compression.store.rows import Base, conversations, insert, summaries, writable
-from compression.types import Draft, Extracted, Finished, Item, Spent, SummaryStatus, Trigger
+from compression.types import Draft, Extracted, Item, Spent, SummaryStatus, Trigger
 
 
 def keep_parts(
