@@ -24,6 +24,7 @@ from chatapp.pacing import Pace
 from chatapp.runner import Runner
 from chatapp.streams import LiveStream
 from chatapp.turns import Job
+from compression.exceptions import NothingToCompress
 from tests.chatapp.stage import PATIENCE, Stage, reply_of, staged, stored, turn_of, until
 from tests.chatapp.talking import expire, row_of
 from tests.fake_scripts import (
@@ -631,3 +632,30 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
     stream.finishing = False
     await keeper._renew()
     assert stream.lost
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "traced"),
+    [(NothingToCompress(), logging.INFO, False), (ValueError("a bug"), logging.ERROR, True)],
+)
+async def test_an_ordinary_refusal_leaves_no_traceback(
+    stage: Stage,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    level: int,
+    traced: bool,
+) -> None:
+    """Whoever asked was told; a traceback is for what somebody has to mend.
+
+    Breaks when: what a person was refused is logged as what broke.
+    """
+
+    async def refuse() -> None:
+        raise error
+
+    caplog.set_level(logging.INFO, logger="chatapp.runner")
+    with pytest.raises(type(error)):
+        await stage.runner.spawn(refuse(), "what is refused")
+    await asyncio.sleep(0)
+    (record,) = [one for one in caplog.records if "what is refused" in one.getMessage()]
+    assert (record.levelno, record.exc_info is not None) == (level, traced)

@@ -683,7 +683,10 @@ def test_undo_walks_back_and_redo_forward() -> None:
         assert step(conversation) == number
         assert said(conversation) == text
         assert stored(conversation).compressed_through == boundary
+        # Nothing is compressed where there is neither a summary nor a boundary.
+        assert (stored(conversation).compressed_at is None) is (boundary == 0)
     assert store.undone(conversation.pk)
+    assert store.redoes(conversation.pk) is Trigger.THRESHOLD
 
     compress(conversation, 10, "third")
     assert not store.undone(conversation.pk)

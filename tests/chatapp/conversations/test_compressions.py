@@ -133,6 +133,7 @@ async def test_undo_and_redo_are_offered_when_they_can_be_had() -> None:
         await services.undo(conversation.pk, transcript=TRANSCRIPT)
     none_left = await database(compression_view, await database(stored, conversation))
     assert (none_left.can_undo, none_left.can_redo) == (False, True)
+    assert none_left.redoes == "manual"
     assert none_left.message_count == 0
     await services.redo(conversation.pk, transcript=TRANSCRIPT)
     again = await database(compression_view, await database(stored, conversation))

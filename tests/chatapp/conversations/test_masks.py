@@ -39,8 +39,9 @@ def stored(seq: int) -> Any:
 
 def test_it_works(code: str, alice: User) -> None:
     before = row_of(code).event_no
-    masks.mask(row_of(code).pk, {3: 9})
-    assert row_of(code).event_no == before + 1 == stored(3).event_no
+    masked = masks.mask(row_of(code).pk, {3: 9})
+    assert [(one.seq, one.masked) for one in masked.messages] == [(3, True)]
+    assert row_of(code).event_no == before + 1 == stored(3).event_no == masked.event_no
     assert stored(3).masked_at is not None
     assert stored(4).masked_at is None
     assert (stored(3).token_count, stored(4).token_count) == (9, 50)
