@@ -77,7 +77,7 @@ def announced(
         yield address, process.pid
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
 
 
 class Viewers:
