@@ -342,21 +342,21 @@ def import_openai_messages(
     title: str = "",
     keep_system_prompt: bool = False,
     max_bytes: int = openai_messages.MAX_BYTES,
-    on_counted: Callable[[int, int], None] = lambda counted, messages: None,
+    on_stored: Callable[[int, int], None] = lambda stored, messages: None,
 ) -> ImportReport:
     """Import a JSON list of OpenAI-style messages as one conversation of ``owner_id``.
 
-    ``on_counted`` is told after each portion how many of how many messages are stored. Runs an
+    ``on_stored`` is told after each portion how many of how many messages are stored. Runs an
     event loop of its own, for seconds with a large file. Raises ImportInvalid.
     """
     _check_title(title)
     source = openai_messages.read(stream, max_bytes=max_bytes)
-    counted = 0
+    so_far = 0
 
     def on_portion(messages: int) -> None:
-        nonlocal counted
-        counted += messages
-        on_counted(counted, len(source.messages))
+        nonlocal so_far
+        so_far += messages
+        on_stored(so_far, len(source.messages))
 
     storing = Storing(owner_id=owner_id, counter=counter, on_portion=on_portion)
     stored = asyncio.run(storing.store(source, title=title, keep_system_prompt=keep_system_prompt))

@@ -61,7 +61,7 @@ class Command(BaseCommand):
                     title=options["title"],
                     keep_system_prompt=options["keep_system_prompt"],
                     max_bytes=limit,
-                    on_counted=self.progress(),
+                    on_stored=self.progress(),
                 )
         except OSError as error:
             raise CommandError(f"The file cannot be read: {error.strerror or error}.") from None
@@ -71,16 +71,16 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
     def progress(self) -> Any:
-        """A function to be told how far counting is, which says so every two seconds."""
+        """A function to be told how far it is, which says so every two seconds."""
         said = time.monotonic()
 
-        def on_counted(counted: int, messages: int) -> None:
+        def on_stored(stored: int, messages: int) -> None:
             nonlocal said
-            if time.monotonic() - said >= PROGRESS_SECONDS and counted < messages:
+            if time.monotonic() - said >= PROGRESS_SECONDS and stored < messages:
                 said = time.monotonic()
-                self.stdout.write(f"Counted {counted:,} of {messages:,} messages.")
+                self.stdout.write(f"Stored {stored:,} of {messages:,} messages.")
 
-        return on_counted
+        return on_stored
 
 
 def lines_of(report: ImportReport) -> list[str]:
