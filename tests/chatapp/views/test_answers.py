@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from django.test import AsyncClient
+from django.test import AsyncClient, RequestFactory
 
 from chatapp.conversations import access
+from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Message
+from chatapp.views.answers import fields_of
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON
 
@@ -85,6 +87,9 @@ BODIES = {
     "deep object": b'{"a":' * 100_000,
     "huge number": b'{"text": ' + b"9" * 5000 + b"}",
     "not UTF-8": b'{"text": "\xff\xfe"}',
+    "a million lists": b'{"text": "a", "more": [' + b"[]," * 1_000_000 + b"[]]}",
+    "a hundred thousand fields": b'{"text": "a"' + b',"b": 0' * 100_000 + b"}",
+    "a string that goes on": b'{"text": "' + b'\\"' * 1_000_000,
     "empty object": b"{}",
     "nothing": b"",
 }
@@ -110,7 +115,16 @@ async def test_a_body_that_is_no_json_object(
 
 
 @pytest.mark.parametrize(
-    "raw", [b"%ff%fe", b"half+%ed%a0%80+of+a+pair", b"%00", b"\xff", b"%c3%28"]
+    "raw",
+    [
+        b"%ff%fe",
+        b"half+%ed%a0%80+of+a+pair",
+        b"%00",
+        b"\xff",
+        b"%c3%28",
+        b"%ef%bf%bd+sent+%ff",
+        b"%ff&title=%ef%bf%bd&title=x",
+    ],
 )
 async def test_a_form_whose_bytes_are_no_text(client: AsyncClient, code: str, raw: bytes) -> None:
     """I28: what cannot be stored as it was sent is refused before the acknowledgement.
@@ -142,6 +156,21 @@ async def test_a_replacement_character_that_was_sent_is_kept(
         )
         assert plain.status_code == 200
         assert (await Conversation.objects.aget()).title == value
+
+
+def test_i25_json_of_millions_of_values_is_not_taken_apart(rf: RequestFactory) -> None:
+    """Whatever is in its strings is no matter: that is the text of a message.
+
+    Breaks when: the decoder, which lets nobody else have a turn, is given all that fits into 8 MB.
+    """
+    text = '[],{}:"\\\n' * 100_000
+    fields = {"text": text, "seq": 5, "on": True}
+    request = rf.post("/", json.dumps(fields), content_type="application/json")
+    assert fields_of(request) == {"text": text, "seq": "5", "on": "true"}
+    for costly in ('{"a": [' + "[]," * 100_000 + "[]]}", "{" + '"a": "",' * 2_000 + '"b": ""}'):
+        request = rf.post("/", costly, content_type="application/json")
+        with pytest.raises(InvalidInput, match="more than the fields of a command"):
+            fields_of(request)
 
 
 @pytest.mark.parametrize("kind", ["application/json", FORM, "text/plain", ""])
