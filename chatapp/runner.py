@@ -134,11 +134,10 @@ class Runner:
         self._jobs.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        if isinstance(error, UserFacingError):
-            # Whoever asked was told; where it came from is nobody's concern.
-            logger.info("%s: %s", task.get_name(), error)
-        else:
-            logger.error("%s: %s", task.get_name(), error, exc_info=error)
+        # Of a refusal whoever asked was told; where it came from is nobody's concern.
+        refused = isinstance(error, UserFacingError)
+        level, trace = (logging.INFO, None) if refused else (logging.ERROR, error)
+        logger.log(level, "%s: %s", task.get_name(), error, exc_info=trace)
 
     async def begin_compression(
         self, conversation_id: int, run: Coroutine[Any, Any, Outcome], begins: asyncio.Event
@@ -149,9 +148,8 @@ class Runner:
         """
         self.keep()
         task = self.spawn(run, f"compression of conversation {conversation_id}")
-        started = asyncio.create_task(begins.wait())
-        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
-        started.cancel()
+        task.add_done_callback(lambda _: begins.set())
+        await begins.wait()
         if task.done():
             task.result()
 
@@ -274,7 +272,6 @@ class Runner:
         if not stream.pending:
             return
         if not await self._checkpoints.store(stream.gather()):
-            # What another process has ended is not gone on with before anybody's eyes.
             stream.lose()
             return
         job = stream.job
