@@ -131,9 +131,9 @@ class Runner:
         self._jobs.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        # Whoever asked was told of a refusal; where it came from is nobody's concern.
-        trace = None if isinstance(error, UserFacingError) else error
-        level = logging.ERROR if trace else logging.INFO
+        # Of a refusal whoever asked was told; where it came from is nobody's concern.
+        refused = isinstance(error, UserFacingError)
+        level, trace = (logging.INFO, None) if refused else (logging.ERROR, error)
         logger.log(level, "%s: %s", task.get_name(), error, exc_info=trace)
 
     async def begin_compression(
@@ -145,9 +145,8 @@ class Runner:
         """
         self.keep()
         task = self.spawn(run, f"compression of conversation {conversation_id}")
-        started = asyncio.create_task(begins.wait())
-        await asyncio.wait({task, started}, return_when=asyncio.FIRST_COMPLETED)
-        started.cancel()
+        task.add_done_callback(lambda _: begins.set())
+        await begins.wait()
         if task.done():
             task.result()
 
@@ -270,7 +269,6 @@ class Runner:
         if not stream.pending:
             return
         if not await self._checkpoints.store(stream.gather()):
-            # What another process has ended is not gone on with before anybody's eyes.
             stream.lose()
             return
         job = stream.job

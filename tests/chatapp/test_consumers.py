@@ -194,7 +194,7 @@ async def test_i4_a_text_that_is_ahead_of_an_untold_change_brings_it(
     Breaks when: ``_pass_delta_on`` does not compare the numbers.
     """
     gate = asyncio.Event()
-    upstream.enqueue(Script(steps=(Text("Well"), Wait(gate), Finish("stop"))))
+    upstream.enqueue(Script(steps=(Text("Well"), Wait(gate), Text(", yes."), Finish("stop"))))
     begun = await send(client, code)
     (*_, delta) = await screen.until("delta")
     row = await Conversation.objects.aget(code=code)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -385,6 +386,73 @@ async def test_the_end_of_a_run_elsewhere_is_told_though_its_word_never_comes(
 # Every stored change
 
 
+class Hands:
+    """Everything that a person can do to the conversation, in an order that is possible."""
+
+    def __init__(self, client: AsyncClient, code: str, upstream: FakeUpstream) -> None:
+        self.client, self.code, self.upstream = client, code, upstream
+        self.gate = asyncio.Event()
+
+    async def post(self, path: str, **fields: object) -> None:
+        answer = await self.client.post(f"/c/{self.code}/{path}", fields, headers=JSON)
+        assert answer.status_code < 300, (path, answer.content)
+
+    async def page(self) -> Json:
+        return dict((await self.client.get(f"/c/{self.code}/", headers=JSON)).json())
+
+    async def compact(self) -> None:
+        await self.post("compact/")
+        await settle()
+
+    async def edit_summary(self) -> None:
+        now = (await self.page())["compression"]
+        await self.post("summary/edit/", text=now["summary"], version=now["version"])
+
+    async def ask(self) -> None:
+        steps = (Text("Well "), Wait(self.gate), Text("yes"), Finish("stop"))
+        self.upstream.enqueue(Script(steps=steps))
+        await send(self.client, self.code, "And?")
+
+    async def queue(self) -> None:
+        await send(self.client, self.code, "Queued")
+
+    async def end(self) -> None:
+        self.gate.set()
+        await settle()
+
+    def all(self) -> list[Callable[[], Awaitable[None]]]:
+        def posts(path: str, **fields: object) -> Callable[[], Awaitable[None]]:
+            return partial(self.post, path, **fields)
+
+        return [
+            posts("settings/", title="Another"),
+            posts("settings/", threshold="0.7"),
+            posts("messages/1/pin/"),
+            posts("messages/1/unpin/"),
+            posts("archive/"),
+            posts("unarchive/"),
+            self.compact,
+            self.edit_summary,
+            posts("summary/undo/"),
+            posts("summary/redo/"),
+            posts("summary/restore/", version=0),
+            posts("clear/"),
+            posts("summary/undo/"),
+            self.ask,
+            self.queue,
+            posts("queue/", action="edit", text="Queued otherwise"),
+            posts("queue/", action="remove"),
+            posts("settings/", title="A third"),
+            posts("messages/9/pin/"),
+            posts("stop/"),
+            self.end,
+            posts("regenerate/"),
+            settle,
+            posts("messages/9/edit/", text="Or?"),
+            settle,
+        ]
+
+
 async def test_i4_whatever_is_stored_is_told_without_a_look(
     client: AsyncClient,
     long: str,
@@ -401,62 +469,13 @@ async def test_i4_whatever_is_stored_is_told_without_a_look(
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
-    gate = asyncio.Event()
-
-    async def post(path: str, **fields: object) -> None:
-        answer = await client.post(f"/c/{long}/{path}", fields, headers=JSON)
-        assert answer.status_code < 300, (path, answer.content)
-
-    async def compact() -> None:
-        await post("compact/")
-        await settle()
-
-    async def reply() -> None:
-        upstream.enqueue(Script(steps=(Text("Well "), Wait(gate), Text("yes"), Finish("stop"))))
-        await send(client, long, "And?")
-
-    async def goes_on() -> None:
-        gate.set()
-        await settle()
-
-    async def summarised() -> None:
-        page = (await client.get(f"/c/{long}/", headers=JSON)).json()["compression"]
-        await post("summary/edit/", text=page["summary"], version=page["version"])
-
-    steps: list[Callable[[], Awaitable[None]]] = [
-        lambda: post("settings/", title="Another"),
-        lambda: post("settings/", threshold="0.7"),
-        lambda: post("messages/1/pin/"),
-        lambda: post("messages/1/unpin/"),
-        lambda: post("archive/"),
-        lambda: post("unarchive/"),
-        compact,
-        summarised,
-        lambda: post("summary/undo/"),
-        lambda: post("summary/redo/"),
-        lambda: post("summary/restore/", version=0),
-        lambda: post("clear/"),
-        lambda: post("summary/undo/"),
-        reply,
-        lambda: send(client, long, "Queued"),  # type: ignore[list-item, return-value]
-        lambda: post("queue/", action="edit", text="Queued otherwise"),
-        lambda: post("queue/", action="remove"),
-        lambda: post("settings/", title="A third"),
-        lambda: post("messages/9/pin/"),
-        lambda: post("stop/"),
-        goes_on,
-        lambda: post("regenerate/"),
-        settle,
-        lambda: post("messages/9/edit/", text="Or?"),
-        settle,
-    ]
-    for number, step in enumerate(steps):
+    hands = Hands(client, long, upstream)
+    for number, step in enumerate(hands.all()):
         await step()
         try:
             await screen.told()
         except TimeoutError:
-            fresh = (await client.get(f"/c/{long}/", headers=JSON)).json()
-            pytest.fail(f"step {number}: {screen.difference(fresh)}")
+            pytest.fail(f"step {number}: {screen.difference(await hands.page())}")
 
 
 async def test_i4_masked_tool_results_are_told(
