@@ -49,8 +49,8 @@ SAYS_NOTHING = (
 )
 PART_SHARE = 0.2
 """Of a part's tokens: what an extract of it would have as room."""
-SPREAD_TOKENS = 500
-"""Ruler tokens of a span below which it is not looked at in thirds."""
+SPREAD_TOKENS, SPREAD_MESSAGES = 500, 6
+"""Ruler tokens and messages of a span below which it is not looked at in thirds."""
 FILLED = (Section.DECISIONS, Section.FILES, Section.CONTEXT)
 """What may be filled by code: rules are kept by another rule, and whether something is still to be
 done no code knows."""
@@ -80,7 +80,7 @@ class Findings:
     thirds: int = 0
     #: Of which the extract speaks.
     asked: bool = True
-    #: The extract has room to say anything; else nothing is asked of the draft either.
+    #: The extract has room to say anything; else a line of any kind is enough.
     says: bool = True
     #: The draft's new lines have two words between them.
     closes: bool = False
@@ -96,10 +96,10 @@ class Findings:
     @property
     def refusal(self) -> str:
         """Why the draft may not stand for the messages, in a sentence with figures; or nothing."""
-        if not self.asked or (not self.says and self.closes and self.small_talk):
-            return ""
         if not self.says:
-            return SAYS_NOTHING
+            return "" if self.closes and self.small_talk else SAYS_NOTHING
+        if not self.asked:
+            return ""
         if self.held < self.least:
             return (
                 f"The summary says too little: it keeps {self.held} of these messages' facts "
@@ -221,7 +221,8 @@ class Floor:
     def _needed(self) -> frozenset[int]:
         """The thirds of which a draft must speak: those from which the extract has a line."""
         tokens = sum(item.tokens for item in self._items)
-        if tokens < SPREAD_TOKENS or self._vocabulary < FEW_WORDS:
+        short = tokens < SPREAD_TOKENS or len(self._items) < SPREAD_MESSAGES
+        if short or self._vocabulary < FEW_WORDS:
             return frozenset()
         return self._spoken_of(_New(entries=self._extract.entries))
 

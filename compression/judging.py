@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from compression import planner
+from compression import extractive, planner
 from compression.audit import audit, check_summary
 from compression.bounding import bounded
 from compression.exceptions import DraftRejected
-from compression.extractive import room_for
 from compression.floor import Floor
 from compression.ledger import evict
 from compression.markdown import render
@@ -177,7 +176,10 @@ def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
     )
     # Before code adds anything: its help must not hide that the draft says nothing.
     findings = floor.findings(fair)
-    if findings.refusal:
+    # Where what may not be evicted leaves no room, the extract has nothing to say either, and is
+    # the last that is asked: the boundary is moved all the same, up to MOST_SHARE.
+    without_room = not findings.asked and draft.prompt_version == extractive.PROMPT_VERSION
+    if findings.refusal and not without_room:
         raise DraftRejected(findings.refusal, fields=asdict(findings))
     whole, kept = with_missed(fair, items, cap_tokens=cap, count=count)
     ledger, evicted = evict(whole, cap, count)
@@ -197,7 +199,7 @@ def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
 def _floor(case: Case, cap: int) -> Floor:
     """The measure of the draft: what the extract would keep of the same messages."""
     count = case.counter.count
-    room = room_for(case.span.items, case.base_ledger, cap, count)
+    room = extractive.room_for(case.span.items, case.base_ledger, cap, count)
     return Floor(case.base_ledger, case.span.items, count, room=room)
 
 

@@ -284,7 +284,7 @@ def quoted_messages(request: Json) -> list[tuple[int, str, str]]:
 
 
 def summary_delta(request: Json) -> Json:
-    """A sensible delta: rules of the user word for word, and one line about what was asked."""
+    """A sensible delta: rules of the user word for word, and lines about what was asked."""
     quoted = quoted_messages(request)
     added: list[Json] = []
     for seq, role, text in quoted:
@@ -292,9 +292,15 @@ def summary_delta(request: Json) -> Json:
             continue
         for rule in _RULE.findall(text)[:1]:
             added.append({"section": "constraints", "text": rule.strip()[:400], "sources": [seq]})
-    asked = [(seq, text) for seq, role, text in quoted if role == "user" and text]
-    for seq, text in asked[-3:]:
-        first = re.split(r"[\n<]", text)[0].strip()[:160]
+    told = [(seq, text) for seq, role, text in quoted if role == "user" and text]
+    told = told or [(seq, text) for seq, role, text in quoted if text]
+    # One of the beginning, one of the middle, one of the end: a summary tells of all its messages.
+    for seq, text in dict.fromkeys((told[0], told[len(told) // 2], told[-1])) if told else ():
+        # A piece of a giant message begins in the middle of a word.
+        line = text.split(". ", 1)[-1] if len(text) > 2000 else text
+        first = re.split(r"[\n<]", line)[0].strip()
+        if len(first) > 160:
+            first = first[:160].rsplit(" ", 1)[0]
         if first:
             added.append({"section": "done", "text": first, "sources": [seq]})
     return {

@@ -151,7 +151,8 @@ class Host:
                 )
                 self.summary_prompts += draft.spent.prompt_tokens
                 return span, judge(draft, case)
-            except SummarizerError:
+            except SummarizerError as error:
+                self.summary_prompts += error.spent.prompt_tokens
                 self.refused += 1
         raise AssertionError("Not even the extract was fit.")
 

@@ -283,4 +283,5 @@ def _extract_refused(items: list[Item], before: Ledger, cap: int) -> str:
         draft = asyncio.run(made)
     except DraftRejected:
         return ""
-    return floor_of(items, before, cap).findings(draft.ledger).refusal
+    findings = floor_of(items, before, cap).findings(draft.ledger)
+    return findings.refusal if findings.asked else ""

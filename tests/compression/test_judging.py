@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compression import planner, standing
+from compression import extractive, planner, standing
 from compression.exceptions import DraftRejected, NothingToCompress
 from compression.judging import MOST_SHARE, Case, Fruitless, judge
 from compression.ledger import Delta, apply_delta
@@ -14,6 +14,7 @@ from compression.planner import PlannerSettings
 from compression.testing import merged, says
 from compression.tokens import CharacterCounter
 from compression.types import (
+    Draft,
     Entry,
     EntryState,
     Item,
@@ -243,3 +244,20 @@ def test_a_run_in_the_background_frees_what_its_settings_ask_for(messages: int, 
     assert planner.plan(items, SIZES, settings, trigger=Trigger.BACKGROUND).through_seq == 12
     with pytest.raises(NothingToCompress):
         planner.plan(items, SIZES, settings, trigger=Trigger.THRESHOLD)
+
+
+def test_i11_what_has_no_room_is_refused_unless_it_is_the_extract() -> None:
+    """A person's notes fill the cap: a model must say something, the extract need not.
+
+    Breaks when: nothing is asked of a draft that has no room, or the extract is refused there.
+    """
+    text = " ".join(f"note{n}" for n in range(150))
+    note = Entry(id=1, section=Section.CONTEXT, text=text, origin=Origin.PERSON)
+    said = "The lantern of the harbour, the bridge and the market need 14 pilots by noon today."
+    items = [replace(item, text=f"{said} {item.text}") for item in conversation(messages=40)]
+    case = case_of(items, Ledger(entries=(note,)))
+    nothing = Draft(ledger=case.base_ledger, model="m", prompt_version="test")
+    with pytest.raises(DraftRejected, match="says nothing"):
+        judge(nothing, case)
+    judge(replace(nothing, prompt_version=extractive.PROMPT_VERSION), case)
+    judge(merged(case.span.items, case.base_ledger, says(said), model="m"), case)
