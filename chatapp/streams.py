@@ -114,6 +114,7 @@ class LiveStream:
         self._new_text.clear()
         self._new_reasoning.clear()
         text, reasoning = self._gathered
+        self._flushed_at = time.monotonic()
         return Checkpoint(
             message_id=self.job.reply_id,
             turn=self.job.turn,
@@ -129,7 +130,6 @@ class LiveStream:
         self.reasoning += reasoning
         self._unrendered.append(text)
         self._unrendered_reasoning.append(reasoning)
-        self._flushed_at = time.monotonic()
         return text, reasoning
 
     def render(self) -> markdown.Update:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
+from django.db.backends.signals import connection_created
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -32,9 +33,26 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="database")
 
 
+_BACKGROUND = "database-background"
+
+
 @functools.cache
 def _background_pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="database-background")
+    return ThreadPoolExecutor(1, thread_name_prefix=_BACKGROUND)
+
+
+def _leave_the_log_to_others(*, connection: Any, **_: Any) -> None:
+    """Have background units never move SQLite's log into its file, which waits for the disk.
+
+    On a busy disk that took 117 ms where nothing else takes 17; what a person asked for is stored
+    by other threads, whose commits move the log.
+    """
+    if connection.vendor == "sqlite" and threading.current_thread().name.startswith(_BACKGROUND):
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA wal_autocheckpoint = 0")
+
+
+connection_created.connect(_leave_the_log_to_others)
 
 
 @functools.cache

@@ -128,7 +128,7 @@ async def test_a_reply_that_waits_for_a_summary_says_so(
     screen: Screen, model: RunningUpstream
 ) -> None:
     """Breaks when: its place says nothing, or for whom it would wait otherwise."""
-    await fill(screen, 2)
+    await fill(screen, 3)
     model.script(held_summary(RULE))
     await screen.send(f"How much is all of it? {await past_the_threshold(screen)}")
     await is_locked(screen)
