@@ -37,6 +37,8 @@ TITLE_LENGTH = int(Conversation._meta.get_field("title").max_length or 0)
 NAMED = 10_000
 # Seconds that one portion is to take: a small part of what others may have to wait for it.
 PORTION_SECONDS = 0.03
+# So many times as long as that others then have the database to themselves.
+REST = 1.0
 # The weight of a portion: its messages, and their characters by this many.
 CHARACTERS = 500
 FIRST_WEIGHT = 200.0
@@ -90,7 +92,7 @@ class Pace:
             return await work()
         finally:
             taken = time.monotonic() - begun
-            self._free_at = begun + 2 * taken
+            self._free_at = begun + (1 + REST) * taken
             if weight >= self.weight / 2:
                 fitting = weight * PORTION_SECONDS / max(taken, 1e-4)
                 self.weight = min(

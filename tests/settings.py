@@ -23,6 +23,10 @@ if not {"DATABASE_URL", "ACTIVITY_LOG_DIR", "IMPORT_DIR"} <= os.environ.keys():
     os.environ.setdefault("DATABASE_URL", f"sqlite:///{_folder}/tests.sqlite3")
     os.environ.setdefault("ACTIVITY_LOG_DIR", f"{_folder}/activity")
     os.environ.setdefault("IMPORT_DIR", f"{_folder}/imports")
+# Each worker looks at the files of its own imports.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+if os.path.basename(os.environ["IMPORT_DIR"]) != _worker:
+    os.environ["IMPORT_DIR"] = os.path.join(os.environ["IMPORT_DIR"], _worker)
 
 from chatapp.settings import *  # noqa: E402, F403
 

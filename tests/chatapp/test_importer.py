@@ -55,6 +55,13 @@ def at_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "MOST_WEIGHT", 10.0)
 
 
+@pytest.fixture
+def hurry(at_length: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The same with long rests between the portions, until this is called."""
+    monkeypatch.setattr(importing, "REST", 20.0)
+    return lambda: monkeypatch.setattr(importing, "REST", 0.0)
+
+
 async def begin(client: AsyncClient, value: Any) -> dict[str, Any]:
     answer = await client.post("/import/", upload(value, "mine.json"), headers=JSON)
     assert answer.status_code == 202, answer.content
@@ -115,9 +122,8 @@ async def test_what_fails_says_so_for_ever(client: AsyncClient) -> None:
     assert 'role="alert"' in page.content.decode()
 
 
-@pytest.mark.usefixtures("at_length")
 async def test_nothing_of_a_conversation_is_seen_before_all_of_it_is_there(
-    client: AsyncClient,
+    client: AsyncClient, hurry: Callable[[], None]
 ) -> None:
     """I30: no door opens to a part: list, page, search, export, undelete, socket.
 
@@ -139,6 +145,7 @@ async def test_nothing_of_a_conversation_is_seen_before_all_of_it_is_there(
     assert (found["messages"], found["titles"]) == ([], [])
     with pytest.raises(IntegrityError):
         await Conversation.objects.filter(pk=row.pk).aupdate(deleted_at=None)
+    hurry()
     assert (await ended(client, begun["job"]))["imported"] == 1
     page = (await client.get(f"/c/{row.code}/", headers=JSON)).json()
     assert page["messages"][-1]["seq"] == len(LONG)
@@ -278,12 +285,14 @@ async def test_the_job_of_a_dead_process_ends_with_a_true_report(
     assert await acount() == (1, 2)
 
 
-@pytest.mark.usefixtures("at_length")
-async def test_a_process_that_lost_its_job_stores_nothing_more(client: AsyncClient) -> None:
+async def test_a_process_that_lost_its_job_stores_nothing_more(
+    client: AsyncClient, hurry: Callable[[], None]
+) -> None:
     """I27: Breaks when: ``_beat`` goes on with a job whose lease another process has ended."""
     begun = await begin(client, LONG)
     await until(client, begun["job"], lambda one: one["stored"] > 20)
     await ImportJob.objects.aupdate(state="failed", finished_at=timezone.now(), lease_token="")
+    hurry()
     importer = wiring.importer()
     await importer._beat()
     await importer.wait(begun["job"], PATIENCE)
@@ -341,8 +350,9 @@ async def test_the_account_may_go_while_its_import_runs(
     assert await acount() == (0, 0)
 
 
-@pytest.mark.usefixtures("at_length")
-async def test_n03_others_write_while_a_file_is_imported(client: AsyncClient, bob: User) -> None:
+async def test_n03_others_write_while_a_file_is_imported(
+    client: AsyncClient, bob: User, hurry: Callable[[], None]
+) -> None:
     """N03: no lock is held from the first message of a conversation to its last.
 
     Breaks when: a conversation is stored in one transaction.
@@ -358,6 +368,7 @@ async def test_n03_others_write_while_a_file_is_imported(client: AsyncClient, bo
             while await Message.objects.acount() <= stored:
                 assert (await told(client, begun["job"]))["state"] == "running"
     assert stored < len(LONG)
+    hurry()
     await client.post(f"/import/{begun['job']}/cancel/", headers=JSON)
     await ended(client, begun["job"])
 

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from chatapp.models import Conversation, Summary
-from compression import services, signals, store
+from compression import judging, services, signals, store
 from compression.conf import settings as compression_settings
 from compression.exceptions import SummarizerError
 from compression.extractive import ExtractiveSummarizer
+from compression.planner import PlannerSettings
 from compression.services import Engine
 from compression.summarizer import PromptSummarizer
 from compression.types import Completion, Outcome, SummaryStatus, Trigger
@@ -349,12 +350,14 @@ async def test_parts_of_another_focus_or_summary_are_not_gone_on_with(
     assert not await database(partial, conversation)
 
 
-async def test_a_refused_draft_takes_its_parts_along(conversation: Conversation) -> None:
+async def test_a_refused_draft_takes_its_parts_along(
+    conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else every later run would come to the same. Breaks when: ``_note`` does not drop them."""
-    wordy = Wordy()
-    outcome = await compress(conversation, wordy, extract=False)
+    late = Late(monkeypatch)
+    outcome = await compress(conversation, late, extract=False)
     assert not outcome.success
-    assert len(wordy.shown) > 3
+    assert len(late.shown) > 3
     assert not await database(partial, conversation)
 
 
@@ -416,18 +419,17 @@ async def test_the_progress_names_part_messages_and_time(conversation: Conversat
     assert written[-1] > 0
 
 
-class Wordy(Scribe):
-    """Its rules are the user's, many, and long."""
+class Late(Scribe):
+    """When it has written, a draft must free more than any can."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__()
+        self._monkeypatch = monkeypatch
 
     async def __call__(self, **asked: Any) -> Completion:
-        completion = await super().__call__(**asked)
-        answer = json.loads(completion.text)
-        users = {int(seq) for seq in re.findall(r'seq="(\d+)" role="user"', asked["user"])}
-        answer["add"] = [
-            {"section": "constraints", "text": f"m{seq} " + "word " * 59, "sources": [seq]}
-            for seq in users
-        ]
-        return replace(completion, text=json.dumps(answer))
+        self._monkeypatch.setattr(PlannerSettings, "frees", lambda *_: 100.0)
+        self._monkeypatch.setattr(judging, "FALLBACK_FREES", 100.0)
+        return await super().__call__(**asked)
 
 
 class recorded_parts:
