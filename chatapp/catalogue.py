@@ -255,14 +255,14 @@ class Catalogue:
                 self._failure = failure
                 self._known_until = self._clock() + SILENCE_LIVES
                 raise
-            # Who asks meanwhile waits: until then the rows hold the defaults, and a request made
-            # for these may be too long.
+            # A page names them at once. Who asks for figures waits: looking them up may take a
+            # second, in which the rows hold defaults, and a request for these may be too long.
+            self._listed, self._failure = listed, None
             await asave(await self._resolved(listed), complete=True)
             names = {one.name for one in listed}
             for row in await aprofiles():
                 if row.name in names:
                     self._know(_profile(row, self._window))
-            self._listed, self._failure = listed, None
             self._known_until = self._clock() + LIST_LIVES
             return listed
 
