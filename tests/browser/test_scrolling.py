@@ -166,7 +166,7 @@ async def test_what_is_read_stays_when_a_divider_comes_above_it(
 ) -> None:
     """Breaks when: ``app.js`` does not hold while it takes in what came."""
     for number in range(3):
-        await screen.ask(f"Question {number}. " + "The same price again. " * 20)
+        await screen.ask(f"Question {number}. " + "The same price again. " * 60)
     model.script({"text": LONG})
     await screen.ask("A long one.")
     if not anchoring:
