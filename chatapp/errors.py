@@ -319,6 +319,17 @@ class RateLimited(ChatError):
     default_message = "That was a lot at once. Wait a moment and try again."
 
 
+class SearchTooSlow(ChatError):
+    """The terms stand in so many messages that ranking them was given up."""
+
+    code = "search_too_slow"
+    status = 422
+    retryable = False
+    default_message = (
+        "This search takes too long: too many messages hold these words. Try rarer ones."
+    )
+
+
 class StorageUnavailable(ChatError):
     """The database is away, full or read-only; whether it had stored is not always known."""
 

@@ -24,6 +24,7 @@ from chatapp.llm.demo import DemoClient
 from chatapp.llm.prices import PriceList
 from chatapp.machinery import Machinery
 from chatapp.metering import MeteredClient
+from chatapp.one_each import OneEach
 from chatapp.pacing import Pace
 from chatapp.presence import Presence
 from chatapp.rendering import fragments
@@ -103,6 +104,12 @@ def bus() -> Bus:
 def rendering_pool() -> RenderingPool:
     """Where pages and catch-ups are rendered."""
     return RenderingPool()
+
+
+@cache
+def searches() -> OneEach:
+    """The searches of this process: each person's wait for one another."""
+    return OneEach()
 
 
 @cache

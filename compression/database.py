@@ -11,10 +11,11 @@ import contextvars
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
@@ -22,23 +23,31 @@ from django.db.backends.signals import connection_created
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# SQLite has one writer, so more threads only wait for one another; PostgreSQL has many.
-SQLITE_THREADS = 2
-SERVER_THREADS = 8
+Lane = Literal["asked", "background", "bulk", "slow"]
+"""Which threads a unit of work runs in, so that it never waits for units of another lane.
 
+``asked``: what a person waits for. ``background``: what nobody waits for (checkpoints, sweeps).
+``bulk``: one of the thousands that a piece of work is made of (an import). ``slow``: what may take
+seconds (a search).
+"""
 
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    threads = SQLITE_THREADS if connections["default"].vendor == "sqlite" else SERVER_THREADS
-    return ThreadPoolExecutor(threads, thread_name_prefix="database")
-
-
+# SQLite has one writer, so more threads only wait for one another; PostgreSQL has many. What is
+# slow takes a processor whole, and one must be free for the others.
+SQLITE_THREADS: Final[dict[Lane, int]] = {"asked": 2, "background": 1, "bulk": 1, "slow": 1}
+SERVER_THREADS: Final[dict[Lane, int]] = {"asked": 8, "background": 1, "bulk": 1, "slow": 2}
 _BACKGROUND = "database-background"
 
+_pools: dict[Lane, ThreadPoolExecutor] = {}
 
-@functools.cache
-def _background_pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix=_BACKGROUND)
+
+def _pool(lane: Lane) -> ThreadPoolExecutor:
+    if lane not in _pools:
+        sqlite = connections["default"].vendor == "sqlite"
+        threads = (SQLITE_THREADS if sqlite else SERVER_THREADS)[lane]
+        made = ThreadPoolExecutor(threads, thread_name_prefix=f"database-{lane}")
+        # One that came first is used; a pool without work has no threads yet.
+        _pools.setdefault(lane, made)
+    return _pools[lane]
 
 
 def _leave_the_log_to_others(*, connection: Any, **_: Any) -> None:
@@ -54,13 +63,6 @@ def _leave_the_log_to_others(*, connection: Any, **_: Any) -> None:
 
 connection_created.connect(_leave_the_log_to_others)
 
-
-@functools.cache
-def _bulk_pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="database-bulk")
-
-
-_POOLS = (_pool, _background_pool, _bulk_pool)
 
 AWAY = (OperationalError, InterfaceError, InternalError)
 """What a unit of work raises while the database is away, full, or read-only."""
@@ -87,22 +89,19 @@ def _unit(function: Callable[[], R]) -> R:
 
 
 def across(
-    function: Callable[P, R], *, background: bool = False, bulk: bool = False
+    function: Callable[P, R], *, lane: Lane = "asked"
 ) -> Callable[P, Coroutine[Any, Any, R]]:
     """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
 
-    ``background`` units (checkpoints, sweeps) run in a thread apart, so that they never wait for,
-    and never delay, what a person asked for. ``bulk`` units, of which one piece of work has
-    thousands (an import), wait for one another in a thread of theirs. The unit runs to its end
-    even if its awaiter is cancelled; no transaction may span two units.
+    Units wait for others of their ``lane`` only. A unit runs to its end even if its awaiter is
+    cancelled; no transaction may span two units.
     """
 
     @functools.wraps(function)
     async def crossing(*args: P.args, **kwargs: P.kwargs) -> R:
         context = contextvars.copy_context()
         call = functools.partial(context.run, _unit, functools.partial(function, *args, **kwargs))
-        pool = _bulk_pool() if bulk else _background_pool() if background else _pool()
-        return await asyncio.get_running_loop().run_in_executor(pool, call)
+        return await asyncio.get_running_loop().run_in_executor(_pool(lane), call)
 
     return crossing
 
@@ -142,6 +141,48 @@ def _begun_deferred(connection: Any) -> Iterator[None]:
         connection.transaction_mode = mode
 
 
+class TookTooLong(Exception):
+    """A statement was ended because its time was over."""
+
+
+# Instructions of SQLite's between two looks at the clock: a millisecond or so.
+_INSTRUCTIONS = 10_000
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Have the statements within a transaction ended ``seconds`` from now.
+
+    On PostgreSQL each of them may take so long. Raises TookTooLong.
+    """
+    connection = transaction.get_connection()
+    sqlite = connection.vendor == "sqlite"
+    try:
+        if sqlite:
+            over = time.monotonic() + seconds
+            connection.ensure_connection()
+            connection.connection.set_progress_handler(
+                lambda: time.monotonic() > over, _INSTRUCTIONS
+            )
+        else:
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = {max(1, round(seconds * 1000))}")
+        yield
+    except OperationalError as error:
+        if _ended_early(error.__cause__):
+            raise TookTooLong from error
+        raise
+    finally:
+        if sqlite:
+            connection.connection.set_progress_handler(None, 0)
+
+
+def _ended_early(cause: BaseException | None) -> bool:
+    """Whether the database's own error says that a statement was told to end."""
+    sqlite, server = getattr(cause, "sqlite_errorname", ""), getattr(cause, "sqlstate", "")
+    return sqlite == "SQLITE_INTERRUPT" or server == "57014"
+
+
 def database_file() -> str:
     """The file that holds the database, links followed; empty where a server does."""
     connection = connections["default"]
@@ -155,24 +196,18 @@ def drain(*, close: bool = False) -> None:
 
     ``close``: each thread of the pools closes its connections too.
     """
-    for pool in _POOLS:
-        if pool.cache_info().currsize:
-            executor = pool()
-            # Each thread waits for the others, so that each takes one of these calls.
-            together = threading.Barrier(executor._max_workers)
-            calls = [
-                executor.submit(_arrive, together, close) for _ in range(executor._max_workers)
-            ]
-            wait(calls)
+    for executor in list(_pools.values()):
+        # Each thread waits for the others, so that each takes one of these calls.
+        together = threading.Barrier(executor._max_workers)
+        wait([executor.submit(_arrive, together, close) for _ in range(executor._max_workers)])
 
 
 def close_pools() -> None:
     """Wait for running units, and end the pools with every connection of their threads."""
     drain(close=True)
-    for pool in _POOLS:
-        if pool.cache_info().currsize:
-            pool().shutdown(wait=True)
-            pool.cache_clear()
+    while _pools:
+        _, executor = _pools.popitem()
+        executor.shutdown(wait=True)
 
 
 def _arrive(together: threading.Barrier, close: bool) -> None:

@@ -192,7 +192,7 @@ def store_import(
     return stored
 
 
-afind_imported = across(find_imported, bulk=True)
-abegin_import = across(begin_import, bulk=True)
-afinish_import = across(finish_import, bulk=True)
-astore_import = across(store_import, bulk=True)
+afind_imported = across(find_imported, lane="bulk")
+abegin_import = across(begin_import, lane="bulk")
+afinish_import = across(finish_import, lane="bulk")
+astore_import = across(store_import, lane="bulk")

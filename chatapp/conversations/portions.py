@@ -214,4 +214,4 @@ def _link(unfinished: Unfinished, placed: Sequence[_Placed], new: Sequence[_Turn
     return question
 
 
-aadd_portion = across(add_portion, bulk=True)
+aadd_portion = across(add_portion, lane="bulk")

@@ -14,15 +14,20 @@ from typing import Any
 from django.db import connection
 
 from chatapp.conversations.access import owned
-from chatapp.excerpts import MOST_CHARACTERS, Part, Terms, passage, terms_of
+from chatapp.errors import SearchTooSlow
+from chatapp.excerpts import MOST_CHARACTERS, Part, Terms, passage, pattern_of, terms_of
 from chatapp.models import Conversation, Message
 from chatapp.screen import View
-from compression.database import across, snapshot
+from chatapp.text import visible
+from compression.database import TookTooLong, across, snapshot, time_limit
 
 HITS = 20
 # Titles are compared here: there are far fewer of them than messages.
 MOST_TITLES = 20_000
 TITLE_HITS = 10
+# Seconds. Only terms that most messages of a very large archive hold take longer, and finding all
+# of them helps nobody.
+LONGEST = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +143,17 @@ def search(
 ) -> Found:
     """One page of ``HITS`` messages, and the titles; within one conversation if ``code`` is given.
 
-    Always the same number of queries. Raises NotFound for a conversation that is not theirs.
+    Always the same number of queries. Raises NotFound for a conversation that is not theirs, and
+    SearchTooSlow after ``LONGEST`` seconds.
     """
+    try:
+        with time_limit(LONGEST):
+            return _search(user_id, query, code=code, page=page, newest_first=newest_first)
+    except TookTooLong as error:
+        raise SearchTooSlow from error
+
+
+def _search(user_id: int, query: str, *, code: str, page: int, newest_first: bool) -> Found:
     conversation_id = owned(user_id, code).pk if code else None
     terms = terms_of(query)
     ids = ranked(
@@ -173,6 +187,8 @@ def _titles(user_id: int, terms: Terms) -> list[TitleHit]:
     """The conversations with the most terms in their titles, the latest of equals first."""
     if not terms.all:
         return []
+    pattern = pattern_of(terms)
+    assert pattern is not None
     rows = (
         Conversation.objects.filter(owner_id=user_id, deleted_at__isnull=True)
         .exclude(title="")
@@ -181,6 +197,8 @@ def _titles(user_id: int, terms: Terms) -> list[TitleHit]:
     )
     hits = []
     for code, title, updated_at, archived_at in rows:
+        if not pattern.search(visible(title)):
+            continue
         parts = passage(title, terms, length=MOST_CHARACTERS)
         found = len({one.text.casefold() for one in parts if one.marked})
         if found:
@@ -195,4 +213,4 @@ def _titles(user_id: int, terms: Terms) -> list[TitleHit]:
     return [hit for _, hit in hits[:TITLE_HITS]]
 
 
-asearch = across(search)
+asearch = across(search, lane="slow")

@@ -326,7 +326,7 @@ def request_stop(user_id: int, code: str) -> tuple[int, int]:
 
 aaccept = across(accept)
 aaccept_queued = across(accept_queued)
-astranded = across(stranded, background=True)
+astranded = across(stranded, lane="background")
 achange_queue = across(change_queue)
 arepeated = across(repeated)
 arequest_stop = across(request_stop)

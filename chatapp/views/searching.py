@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
+from chatapp import wiring
 from chatapp.conversations import access
 from chatapp.conversations.searching import asearch
 from chatapp.errors import InvalidInput
@@ -35,7 +38,8 @@ async def search(request: HttpRequest) -> HttpResponseBase:
     sort = request.GET.get("sort") or "best"
     if sort not in {"best", "newest"}:
         raise InvalidInput.of("sort", "Choose best or newest.")
-    found = await asearch(person, query, code=code, page=page, newest_first=sort == "newest")
+    work = partial(asearch, person, query, code=code, page=page, newest_first=sort == "newest")
+    found = await wiring.searches().run(person, work)
     if wants_json(request):
         return JsonResponse(found.as_json())
     values = {"found": found, "inside": code, "sort": sort, "next_page": page + 1}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -8,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 
-from compression.database import across, snapshot
+from compression.database import TookTooLong, across, snapshot, time_limit
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -76,5 +77,44 @@ async def test_units_in_the_background_never_wait_for_the_disk() -> None:
             cursor.execute("PRAGMA wal_autocheckpoint")
             return int(cursor.fetchone()[0])
 
-    assert await across(pages, background=True)() == 0
+    assert await across(pages, lane="background")() == 0
     assert await across(pages)() > 0
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+
+def test_a_statement_is_ended_in_time_and_the_next_one_works() -> None:
+    """Breaks when: a statement may take as long as it likes, or the limit outlives its block."""
+    with pytest.raises(TookTooLong), snapshot(), time_limit(0.05), connection.cursor() as cursor:
+        cursor.execute(ENDLESS)
+    bounded = ENDLESS.replace("FROM n) ", "FROM n WHERE i < 300000) ")
+    with snapshot(), connection.cursor() as cursor:
+        with time_limit(60):
+            cursor.execute("SELECT 1")
+        cursor.execute(bounded)
+        assert cursor.fetchone()[0] == 300_000
+
+
+def test_other_failures_are_what_they_are() -> None:
+    """Breaks when: every error of a statement with a limit is taken for its end."""
+    with pytest.raises(DatabaseError), snapshot(), time_limit(5), connection.cursor() as cursor:
+        cursor.execute("SELECT nothing FROM nowhere")
+
+
+async def test_what_is_slow_delays_nothing_else() -> None:
+    """Breaks when: slow units take the threads of what else a person asks for."""
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        begun.release()
+        assert go.wait(30)
+
+    held = [asyncio.create_task(across(hold, lane="slow")()) for _ in range(10)]
+    try:
+        assert await asyncio.to_thread(begun.acquire, timeout=30)
+        for lane in ("asked", "background", "bulk"):
+            assert await across(User.objects.count, lane=lane)() == 0
+    finally:
+        go.set()
+        await asyncio.gather(*held)

@@ -59,7 +59,7 @@ def _hold() -> Iterator[None]:
 
 
 def across(
-    function: Callable[..., Any], *, background: bool = False, bulk: bool = False
+    function: Callable[..., Any], *, lane: database.Lane = "asked"
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
     """As :func:`compression.database.across`, of a unit that is watched."""
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
@@ -76,7 +76,7 @@ def across(
         _pass(f"{name}:after")
         return answer
 
-    return _across(watched, background=background, bulk=bulk)
+    return _across(watched, lane=lane)
 
 
 def _watched_commit(self: BaseDatabaseWrapper) -> None:

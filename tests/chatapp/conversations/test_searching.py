@@ -12,9 +12,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatapp.conversations import access
+from chatapp.conversations import access, searching
 from chatapp.conversations.searching import HITS, Found, search
-from chatapp.errors import NotFound
+from chatapp.errors import NotFound, SearchTooSlow
 from chatapp.models import Conversation, Message
 from tests.chatapp.talking import begin, exchange, new
 
@@ -254,3 +254,17 @@ def test_the_triggers_outlive_all_migrations(db: None) -> None:
             )
             expected = 1
         assert cursor.fetchone()[0] == expected
+
+
+def test_n02_a_search_that_takes_too_long_is_given_up(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N02. Breaks when: a search may keep its thread, and everybody's searches, for ever."""
+    code = new(alice)
+    add(code, *["lantern 灯"] * 4_000)
+    for query in ("lantern", "灯"):
+        with monkeypatch.context() as patched:
+            patched.setattr(searching, "LONGEST", 0.001)
+            with pytest.raises(SearchTooSlow):
+                search(alice.pk, query)
+        assert len(search(alice.pk, query).messages) == HITS

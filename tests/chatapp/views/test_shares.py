@@ -11,6 +11,7 @@ from django.test import AsyncClient
 
 from chatapp import wiring
 from chatapp.rendering import kept
+from compression.database import SERVER_THREADS, SQLITE_THREADS, across
 from tests.inprocess import HTMX, new_conversation, send, settle, signed_in
 
 PAGES = ("", "?before=100", "context/", "summaries/", "messages/1/replaced/", "export/")
@@ -71,3 +72,48 @@ async def test_n02_a_page_loaded_again_is_taken_from_what_is_kept(
     again = (await client.get(f"/c/{code}/")).content
     assert [text for text in made if len(text) >= kept.SHORT] == []
     assert len(again) > 0.8 * len(first)
+
+
+async def test_n02_searches_of_one_person_take_turns(client: AsyncClient, bob: User) -> None:
+    """N02: alice's searches are done one after the other, and bob's beside them.
+
+    Breaks when: the view asks the database itself, or for another share.
+    """
+    other = await signed_in(bob)
+    alice = await User.objects.aget(username="alice")
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        begun.set()
+        await go.wait()
+
+    held = asyncio.create_task(wiring.searches().run(alice.pk, hold))
+    await begun.wait()
+    hers = asyncio.create_task(client.get("/search/?q=lantern"))
+    assert (await other.get("/search/?q=lantern")).status_code == 200
+    await asyncio.wait([hers], timeout=0.2)
+    assert not hers.done()
+    go.set()
+    await held
+    assert (await hers).status_code == 200
+
+
+async def test_n02_whoever_searches_delays_no_page(client: AsyncClient, code: str) -> None:
+    """N02, I25: while searches take long, what else is asked for is answered.
+
+    Breaks when: a search is done by the threads that answer pages.
+    """
+    go = threading.Event()
+    held = [
+        asyncio.create_task(across(go.wait, lane="slow")(30))
+        for _ in range(max(SQLITE_THREADS["slow"], SERVER_THREADS["slow"]))
+    ]
+    search = asyncio.create_task(client.get("/search/?q=lantern"))
+    try:
+        assert (await client.get(f"/c/{code}/")).status_code == 200
+        await asyncio.wait([search], timeout=0.2)
+        assert not search.done()
+    finally:
+        go.set()
+        await asyncio.gather(*held)
+    assert (await search).status_code == 200
