@@ -117,6 +117,7 @@ class _Fold:
         self._summarizer = summarizer
         self._aids = aids
         self._focus = focus
+        self._begun = finished
         self._done = finished.parts if finished else 0
         self._draft = finished.draft if finished else None
         self._kept = self._draft.spent if self._draft else Spent()
@@ -254,12 +255,15 @@ class _Fold:
             # A divided message that was cut is divided otherwise than it reads.
             return
         self._kept = self._draft.spent
+        begun = self._begun
+        # Of a message that was divided before, the plan holds the rest only.
+        before = begun.said if begun and begun.through_seq == chunk.through_seq else 0
         await self._aids.keep(
             Finished(
                 draft=self._draft,
                 through_seq=chunk.through_seq,
                 parts=self._done,
-                said=chunk.said,
+                said=chunk.said and before + chunk.said,
             )
         )
 

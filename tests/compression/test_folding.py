@@ -300,6 +300,35 @@ async def test_finished_parts_outlive_a_cancellation(conversation: Conversation)
         assert any(seq in line["sources"] for line in version.ledger)
 
 
+async def test_a_message_in_many_parts_is_gone_on_with_again_and_again() -> None:
+    """Each run that is cancelled at its third part leaves the next to begin two parts further.
+
+    Breaks when: what is kept of a rest is counted from that rest's beginning.
+    """
+    text = " ".join(f"w{number:05d}" for number in range(6000))
+    talk = await database(new_conversation)
+    await database(add, talk, "user", text)
+    for _ in range(8):
+        await database(add, talk, "assistant", "Well. " * 40)
+        await database(add, talk, "user", "And so on. " * 20)
+    begun = []
+    for _ in range(3):
+        reader = Reader(waits_at=3)
+        run = asyncio.create_task(compress(talk, reader))
+        await asyncio.wait_for(reader.began.wait(), 10)
+        await services.cancel(talk.pk)
+        await run
+        begun.append(reader.words[0])
+        end = reader.words[1]
+    assert begun == sorted(set(begun))
+    reader = Reader()
+    assert (await compress(talk, reader)).success
+    first = re.search(r"w\d{5}", reader.words[0])
+    last = re.findall(r"w\d{5}", end)
+    assert first is not None
+    assert int(first[0][1:]) - int(last[-1][1:]) in {0, 1}
+
+
 async def test_finished_parts_do_not_close_the_breaker(conversation: Conversation) -> None:
     """Breaks when: a row of finished parts counts as a success."""
     broken = Scribe()
@@ -417,6 +446,25 @@ async def test_the_progress_names_part_messages_and_time(conversation: Conversat
     written = [one["tokens_written"] for one in told]
     assert written == sorted(written)
     assert written[-1] > 0
+
+
+class Reader(Scribe):
+    """Notes what it reads of the words, and may never answer a call."""
+
+    def __init__(self, *, waits_at: int = 0) -> None:
+        super().__init__()
+        self._waits_at = waits_at
+        self.words: list[str] = []
+
+    async def __call__(self, **asked: Any) -> Completion:
+        self.words.append(" ".join(re.findall(r"w\d{1,5}", asked["user"])))
+        if len(self.words) == self._waits_at:
+            self.began.set()
+            await asyncio.Event().wait()
+        answer = await super().__call__(**asked)
+        first, *_, last = self.words[-1].split() or ["", ""]
+        told = json.loads(answer.text) | {"narrative": f"They told {first} and {last}."}
+        return replace(answer, text=json.dumps(told))
 
 
 class Late(Scribe):
