@@ -232,7 +232,7 @@ class Floor:
 
     @cached_property
     def _found(self) -> Found:
-        return Found.of(self._items)
+        return Found(self._items)
 
     @cached_property
     def _chosen(self) -> Delta:
