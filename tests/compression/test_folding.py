@@ -329,6 +329,33 @@ async def test_a_message_in_many_parts_is_gone_on_with_again_and_again() -> None
     assert int(first[0][1:]) - int(last[-1][1:]) in {0, 1}
 
 
+async def test_a_part_that_is_too_long_is_asked_for_in_shorter_ones(
+    conversation: Conversation,
+) -> None:
+    """A tokenizer that counts a third more than the ruler: what is finished stays finished.
+
+    Breaks when: the ladder gives a model up at its first part that is too long.
+    """
+    scribe = Heavy()
+    outcome = await compress(conversation, scribe)
+    assert (outcome.success, outcome.degraded, outcome.extracted) == (True, False, ())
+    assert len(scribe.refused) == 1
+    assert len(scribe.shown) > len(await parts_of(conversation))
+    [version] = [row for row in await database(rows, conversation) if row.version]
+    assert {seq for line in version.ledger for seq in line["sources"]} >= {1, version.through_seq}
+
+
+async def test_a_model_that_finds_everything_too_long_is_asked_three_times(
+    conversation: Conversation,
+) -> None:
+    """Breaks when: ``NARROWED`` does not bound the tries."""
+    scribe = Heavy(most=0)
+    outcome = await compress(conversation, scribe)
+    assert (outcome.success, outcome.degraded) == (True, True)
+    assert len(scribe.refused) == 3
+    assert len(scribe.shown) == 0
+
+
 async def test_finished_parts_do_not_close_the_breaker(conversation: Conversation) -> None:
     """Breaks when: a row of finished parts counts as a success."""
     broken = Scribe()
@@ -465,6 +492,24 @@ class Reader(Scribe):
         first, *_, last = self.words[-1].split() or ["", ""]
         told = json.loads(answer.text) | {"narrative": f"They told {first} and {last}."}
         return replace(answer, text=json.dumps(told))
+
+
+class Heavy(Scribe):
+    """Its tokenizer makes more of a text, and it refuses what is above its window."""
+
+    def __init__(self, most: int = WINDOW) -> None:
+        super().__init__()
+        self.most = most
+        self.refused: list[int] = []
+
+    async def __call__(self, **asked: Any) -> Completion:
+        prompt = COUNTER.count(asked["system"]) + COUNTER.count(asked["user"])
+        if (tokens := int(prompt * 1.35)) + asked["max_tokens"] > self.most:
+            self.refused.append(tokens)
+            error = SummarizerError("The prompt is too long.")
+            error.too_long = 1.3 if self.most else 1.1
+            raise error
+        return await super().__call__(**asked)
 
 
 class Late(Scribe):
