@@ -34,6 +34,8 @@ class Aids:
     #: Of models, for all parts.
     tell: Tell
     keep: Keep
+    bound: Callable[[Ledger], tuple[Ledger, tuple[str, ...]]]
+    #: The ledger without the new rules that have no room, and notes. Slow.
 
 
 async def folded(
@@ -151,7 +153,7 @@ class _Fold:
             )
             after = len(plan.chunks) - number - 1
             present = self._draft.ledger if self._draft else ledger
-            self._add(await self._part(plan, chunk, present, at, after))
+            await self._add(await self._part(plan, chunk, present, at, after))
             await self._keep(chunk, plan)
         assert self._draft is not None, "a plan has at least one part"
         if not self._answered:
@@ -174,7 +176,7 @@ class _Fold:
         )
         if self._aids.extract is None:
             raise SummarizerError(f"The conversation is too long to summarise: {reason}.")
-        self._add(await self._extracted(plan.oldest, ledger, at, reason))
+        await self._add(await self._extracted(plan.oldest, ledger, at, reason))
 
     async def _part(
         self, plan: Plan, chunk: Chunk, ledger: Ledger, at: Progress, after: int
@@ -242,7 +244,10 @@ class _Fold:
         await told(0)
         return told
 
-    def _add(self, part: Draft) -> None:
+    async def _add(self, part: Draft) -> None:
+        # The next part is shown the notes: rules without end would crowd out all others.
+        ledger, left_out = await asyncio.to_thread(self._aids.bound, part.ledger)
+        part = replace(part, ledger=ledger, notes=(*part.notes, *left_out))
         # A part by the extract alone is not what the whole is by.
         self._draft = self._draft.followed_by(part) if self._draft else part
         self._done += 1

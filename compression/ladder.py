@@ -14,7 +14,7 @@ from compression import signals, store
 from compression.engine import Request
 from compression.exceptions import DraftRejected, SummarizerError
 from compression.folding import Aids, folded
-from compression.judging import Case, Fruitless, Judgement, judge
+from compression.judging import Case, Fruitless, Judgement, judge, with_room
 from compression.parts import Finished
 from compression.ports import PartwiseSummarizer, Summarizer
 from compression.probe import probed
@@ -134,6 +134,7 @@ class Ladder:
             most_calls=self._calls_left(),
             tell=self._tell,
             keep=self._keep,
+            bound=lambda ledger: with_room(ledger, self._case),
         )
         finished = self._finished
         draft = await folded(

@@ -329,6 +329,27 @@ async def test_a_message_in_many_parts_is_gone_on_with_again_and_again() -> None
     assert int(first[0][1:]) - int(last[-1][1:]) in {0, 1}
 
 
+async def test_rules_are_bounded_as_they_come() -> None:
+    """What is open is still shown to the last part, beside the strongest of the rules.
+
+    Breaks when: they are bounded only when the whole draft is judged.
+    """
+    talk = await database(new_conversation)
+    for seq in range(1, 121):
+        wish = f"I prefer the gadget number {seq} in the lighter colour {7 * seq}. "
+        rule = "Never paint the harbour wall in green. " if seq == 5 else ""
+        role = "user" if seq % 2 else "assistant"
+        await database(add, talk, role, f"{rule}m{seq} {wish}" + "word " * 40)
+    scribe = Obedient()
+    outcome = await compress(talk, scribe)
+    assert (outcome.success, outcome.degraded) == (True, False)
+    shown = scribe.notes[-1]
+    assert "pending: the lamp is to be mended" in shown
+    assert "Never paint the harbour wall in green" in shown
+    assert shown.count("constraints:") < 20
+    assert any(note.startswith("left out, there is no room: I prefer") for note in outcome.notes)
+
+
 async def test_a_part_that_is_too_long_is_asked_for_in_shorter_ones(
     conversation: Conversation,
 ) -> None:
@@ -491,6 +512,29 @@ class Reader(Scribe):
         answer = await super().__call__(**asked)
         first, *_, last = self.words[-1].split() or ["", ""]
         told = json.loads(answer.text) | {"narrative": f"They told {first} and {last}."}
+        return replace(answer, text=json.dumps(told))
+
+
+class Obedient(Scribe):
+    """Takes every wish for a rule, and notes one thing that is to be done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+        #: As each call was shown them.
+
+    async def __call__(self, **asked: Any) -> Completion:
+        self.notes.append(asked["user"].split("<message-")[0])
+        answer = await super().__call__(**asked)
+        told = json.loads(answer.text)
+        for seq, said in re.findall(r'seq="(\d+)" role="user">\n([^<]*)', asked["user"]):
+            told["add"] += [
+                {"section": "constraints", "text": one, "sources": [int(seq)]}
+                for one in re.findall(r"(?:I prefer|Never)[^.]*", said)
+            ]
+        if len(self.notes) == 1:
+            lamp = {"section": "pending", "text": "the lamp is to be mended", "sources": [1]}
+            told["add"].append(lamp)
         return replace(answer, text=json.dumps(told))
 
 
