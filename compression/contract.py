@@ -260,7 +260,12 @@ class ContractTests:
         assert SummaryStatus.PARTIAL not in {one.status for one in seen}
         base = await store.aread_base(conversation_id)
         assert (base.text, base.boundary, base.version) == ("", 0, 0)
-        assert await _stored(_partial, conversation_id) == [before.shown[1][1]]
+        items = await _stored(self.transcript.items, conversation_id, after_seq=0)
+        kept = await store.afinished_parts(
+            base, items, prompt_versions={before.summarizer.prompt_version}, focus=""
+        )
+        assert kept is not None
+        assert (kept.parts, kept.through_seq) == (2, before.shown[1][1])
 
         after = _Scribe()
         outcome = await self._compress(conversation_id, sizes, after.summarizer)
@@ -269,7 +274,7 @@ class ContractTests:
         base = await store.aread_base(conversation_id)
         told = [f"m{seq} is told" in base.text for seq in range(1, base.boundary + 1)]
         assert all(told), base.text
-        assert await _stored(_partial, conversation_id) == []
+        assert not await store.adrop_parts(conversation_id)
 
     async def test_parts_under_a_message_taken_back_are_not_gone_on_with(self) -> None:
         """What a person took back does not come back by way of a finished part either."""
@@ -325,14 +330,6 @@ class _Scribe:
             max_output_tokens=400,
             label="scribe",
         )
-
-
-def _partial(conversation_id: int) -> list[int]:
-    """Through which message the finished parts stand, for each row of them."""
-    rows = conf.summary_model()._default_manager.filter(
-        **{"conversation_id": conversation_id}, status=SummaryStatus.PARTIAL.value
-    )
-    return list(rows.values_list("through_seq", flat=True))
 
 
 def _scripted(delta: Any) -> ScriptedSummarizer:
