@@ -427,6 +427,21 @@ async def test_parts_of_another_focus_or_summary_are_not_gone_on_with(
     assert not await database(partial, conversation)
 
 
+async def test_parts_outlive_a_run_that_asks_for_less(conversation: Conversation) -> None:
+    """Breaks when: parts that reach further than the span are taken for changed ones."""
+    before = await cancelled(conversation, 4)
+    [kept] = await database(partial, conversation)
+    broken = Scribe()
+    broken.lasting = SummarizerError("Down.")
+    less = before.shown[1][1]
+    asked: dict[str, Any] = {"trigger": Trigger.MANUAL, "through_seq": less, "extract": False}
+    assert not (await compress(conversation, broken, **asked)).success
+    assert broken.shown[0][0] == 1
+    after = Scribe()
+    assert (await compress(conversation, after)).success
+    assert after.shown[0][0] == kept.through_seq + 1
+
+
 async def test_a_refused_draft_takes_its_parts_along(
     conversation: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
