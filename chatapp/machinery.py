@@ -12,7 +12,7 @@ from chatapp import activity, context
 from chatapp.catalogue import Catalogue, Profile
 from chatapp.conversations import reading
 from chatapp.llm.client import ChatRequest, LLMClient
-from chatapp.llm.errors import LLMError, ServerTimeout
+from chatapp.llm.errors import ContextOverflow, LLMError, ServerTimeout
 from chatapp.models import Conversation
 from chatapp.screen import CompressionView, ContextView, PageView
 from compression import conf
@@ -27,6 +27,10 @@ from compression.types import Completion, Draft, Item, Ledger, Sizes
 
 # The demo model's summaries take so long, so that the indicator can be seen. Seconds.
 DEMO_PACE = 2.0
+# By what factor a refused prompt was too long, where its server does not say.
+TOO_LONG = 1.5
+# Added to what it says: no two prompts are counted quite alike.
+MARGIN = 1.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,8 @@ class ModelCall:
             failed = SummarizerError(error.message, fields={"cause": error.code})
             # A server that took all its time once is not waited for a second time.
             failed.transient = error.retryable and not isinstance(error, ServerTimeout)
+            if isinstance(error, ContextOverflow):
+                failed.too_long = _too_long(error, self.profile.window, max_tokens)
             raise failed from error
         prompt = reply.usage.prompt_tokens if reply.usage else 0
         completion = reply.usage.completion_tokens if reply.usage else 0
@@ -79,6 +85,13 @@ class ModelCall:
             completion_tokens=completion,
             cost=self.profile.cost(prompt, completion, cached) if reply.usage else None,
         )
+
+
+def _too_long(error: ContextOverflow, window: int, reply: int) -> float:
+    """By what factor the refused prompt was longer than there is room for."""
+    tokens = int(error.fields.get("tokens") or 0)
+    room = int(error.fields.get("window") or window) - reply
+    return max(MARGIN, MARGIN * tokens / room) if tokens and room > 0 else TOO_LONG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,10 +50,13 @@ def bounded(
     ids = {entry.id for entry in new}
     others = tuple(entry for entry in ledger.entries if entry.id not in ids)
     used = HEADINGS + count(render(evict(replace(ledger, entries=others), 0, count)[0]))
+    costs = {entry.id: count(line_of(entry)) for entry in new}
+    if used + sum(costs.values()) <= min(cap_tokens * KEPT_SHARE, most_tokens):
+        return ledger, ()
     gone: set[int] = set()
     for entry in _strongest_first(new, items):
         weak = entry.section is Section.CONSTRAINTS and not is_standing(entry.text)
-        cost = count(line_of(entry))
+        cost = costs[entry.id]
         if used + cost > (cap_tokens * KEPT_SHARE if weak else most_tokens):
             gone.add(entry.id)
         else:

@@ -16,6 +16,8 @@ The test database must be shared between threads: with SQLite name a file under 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, ParamSpec, TypeVar
@@ -28,9 +30,10 @@ from compression.database import across, close_pools
 from compression.engine import Engine
 from compression.exceptions import StaleSource, StaleVersion, SummarizerError
 from compression.ports import Summarizer, Transcript
+from compression.summarizer import PromptSummarizer, instructions
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
-from compression.types import Outcome, Sizes, SummaryStatus, Trigger
+from compression.types import Completion, Outcome, Sizes, SummaryStatus, Trigger
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -248,6 +251,85 @@ class ContractTests:
         assert applied is not None
         assert applied.version == 1
         assert len(summarizer.calls) == 1
+
+    async def test_finished_parts_outlive_a_cancellation_and_are_no_version(self) -> None:
+        """Whoever summarises the same messages again goes on behind them; then they are gone."""
+        conversation_id, sizes = await self._conversation()
+        before = await self._cancelled(conversation_id, sizes)
+        seen = await _stored(store.versions, conversation_id, attempts=True)
+        assert SummaryStatus.PARTIAL not in {one.status for one in seen}
+        base = await store.aread_base(conversation_id)
+        assert (base.text, base.boundary, base.version) == ("", 0, 0)
+        items = await _stored(self.transcript.items, conversation_id, after_seq=0)
+        kept = await store.afinished_parts(
+            base, items, prompt_versions={before.summarizer.prompt_version}, focus=""
+        )
+        assert kept is not None
+        assert (kept.parts, kept.through_seq) == (2, before.shown[1][1])
+
+        after = _Scribe()
+        outcome = await self._compress(conversation_id, sizes, after.summarizer)
+        assert outcome.success, outcome.reason
+        assert after.shown[0][0] == before.shown[1][1] + 1
+        base = await store.aread_base(conversation_id)
+        told = [f"m{seq} is told" in base.text for seq in range(1, base.boundary + 1)]
+        assert all(told), base.text
+        assert not await store.adrop_parts(conversation_id)
+
+    async def test_parts_under_a_message_taken_back_are_not_gone_on_with(self) -> None:
+        """What a person took back does not come back by way of a finished part either."""
+        conversation_id, sizes = await self._conversation()
+        await self._cancelled(conversation_id, sizes)
+        await _stored(self.take_back, conversation_id, 2)
+        after = _Scribe()
+        outcome = await self._compress(conversation_id, sizes, after.summarizer)
+        assert outcome.success, outcome.reason
+        assert after.shown[0][0] == 1
+        assert "m2 is told" not in (await store.aread_base(conversation_id)).text
+
+    async def _cancelled(self, conversation_id: int, sizes: Sizes) -> _Scribe:
+        """What was asked for by a run that was cancelled in the midst of its third part."""
+        scribe = _Scribe(waits_at=3)
+        run = asyncio.create_task(self._compress(conversation_id, sizes, scribe.summarizer))
+        async with asyncio.timeout(PATIENCE):
+            await scribe.waiting.wait()
+        await services.cancel(conversation_id)
+        assert not (await run).success
+        return scribe
+
+
+class _Scribe:
+    """A model that notes each message which it is shown, a few of them at a time."""
+
+    def __init__(self, *, waits_at: int = 0) -> None:
+        """``waits_at``: the call, from 1 on, that is never answered."""
+        self.shown: list[tuple[int, int]] = []
+        #: First and last seq of each call.
+        self.waiting = asyncio.Event()
+        self._waits_at = waits_at
+
+    async def __call__(self, *, user: str, **asked: Any) -> Completion:
+        seqs = [int(seq) for seq in re.findall(r'<message-\w+ seq="(\d+)"', user)]
+        self.shown.append((seqs[0], seqs[-1]))
+        if len(self.shown) == self._waits_at:
+            self.waiting.set()
+            await asyncio.Event().wait()
+        noted = [
+            {"section": "context", "text": f"m{seq} is told", "sources": [seq]} for seq in seqs
+        ]
+        answer = {"narrative": f"They told m{seqs[0]} to m{seqs[-1]}.", "add": noted}
+        return Completion(text=json.dumps(answer), finish_reason="stop")
+
+    @property
+    def summarizer(self) -> PromptSummarizer:
+        """With room for some five of the messages in each part."""
+        return PromptSummarizer(
+            self,
+            COUNTER,
+            window=COUNTER.count(instructions()) + 1400,
+            max_output_tokens=400,
+            label="scribe",
+        )
 
 
 def _scripted(delta: Any) -> ScriptedSummarizer:

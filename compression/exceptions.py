@@ -122,7 +122,8 @@ class SummaryInvalid(CompressionError):
 class SummarizerError(CompressionError):
     """No draft could be had from this summariser; ``spent`` is what the calls took all the same.
 
-    ``transient``: the same question may be answered the next time.
+    ``transient``: the same question may be answered the next time. ``too_long``: by what factor
+    it was longer than the model takes; 0 where that was not the reason.
     """
 
     code = "summarizer_failed"
@@ -131,6 +132,7 @@ class SummarizerError(CompressionError):
     default_message = "The summary could not be written. Nothing was lost."
     spent: Spent = Spent()
     transient: bool = False
+    too_long: float = 0.0
 
 
 class DraftRejected(SummarizerError):

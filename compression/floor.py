@@ -104,7 +104,7 @@ class Findings:
             return (
                 f"The summary says too little: it keeps {self.held} of these messages' facts "
                 f"(numbers, names, paths, identifiers); the plain extract keeps {self.extract}, "
-                f"and at least {self.least} are needed."
+                f"and at least {self.least} must be kept."
             )
         holds_facts = self.held >= max(2, self.least) or self.small_talk
         if not holds_facts and (
@@ -232,7 +232,7 @@ class Floor:
 
     @cached_property
     def _found(self) -> Found:
-        return Found.of(self._items)
+        return Found(self._items)
 
     @cached_property
     def _chosen(self) -> Delta:

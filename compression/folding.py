@@ -34,6 +34,8 @@ class Aids:
     #: Of models, for all parts.
     tell: Tell
     keep: Keep
+    bound: Callable[[Ledger], tuple[Ledger, tuple[str, ...]]]
+    #: The ledger without the new rules that have no room, and notes. Slow.
 
 
 async def folded(
@@ -117,6 +119,7 @@ class _Fold:
         self._summarizer = summarizer
         self._aids = aids
         self._focus = focus
+        self._begun = finished
         self._done = finished.parts if finished else 0
         self._draft = finished.draft if finished else None
         self._kept = self._draft.spent if self._draft else Spent()
@@ -150,7 +153,7 @@ class _Fold:
             )
             after = len(plan.chunks) - number - 1
             present = self._draft.ledger if self._draft else ledger
-            self._add(await self._part(plan, chunk, present, at, after))
+            await self._add(await self._part(plan, chunk, present, at, after))
             await self._keep(chunk, plan)
         assert self._draft is not None, "a plan has at least one part"
         if not self._answered:
@@ -173,7 +176,7 @@ class _Fold:
         )
         if self._aids.extract is None:
             raise SummarizerError(f"The conversation is too long to summarise: {reason}.")
-        self._add(await self._extracted(plan.oldest, ledger, at, reason))
+        await self._add(await self._extracted(plan.oldest, ledger, at, reason))
 
     async def _part(
         self, plan: Plan, chunk: Chunk, ledger: Ledger, at: Progress, after: int
@@ -241,7 +244,10 @@ class _Fold:
         await told(0)
         return told
 
-    def _add(self, part: Draft) -> None:
+    async def _add(self, part: Draft) -> None:
+        # The next part is shown the notes: rules without end would crowd out all others.
+        ledger, left_out = await asyncio.to_thread(self._aids.bound, part.ledger)
+        part = replace(part, ledger=ledger, notes=(*part.notes, *left_out))
         # A part by the extract alone is not what the whole is by.
         self._draft = self._draft.followed_by(part) if self._draft else part
         self._done += 1
@@ -254,12 +260,15 @@ class _Fold:
             # A divided message that was cut is divided otherwise than it reads.
             return
         self._kept = self._draft.spent
+        begun = self._begun
+        # Of a message that was divided before, the plan holds the rest only.
+        before = begun.said if begun and begun.through_seq == chunk.through_seq else 0
         await self._aids.keep(
             Finished(
                 draft=self._draft,
                 through_seq=chunk.through_seq,
                 parts=self._done,
-                said=chunk.said,
+                said=chunk.said and before + chunk.said,
             )
         )
 

@@ -152,6 +152,21 @@ def judge(draft: Draft, case: Case) -> Judgement:
     )
 
 
+def with_room(ledger: Ledger, case: Case) -> tuple[Ledger, tuple[str, ...]]:
+    """What a draft, or the parts of one, have come to, without the rules that have no room.
+
+    See :func:`compression.bounding.bounded`.
+    """
+    return bounded(
+        ledger,
+        case.base_ledger,
+        case.span.items,
+        cap_tokens=planner.cap_tokens(case.sizes, case.settings),
+        most_tokens=case.sizes.ruler(MOST_SHARE),
+        count=case.counter.count,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Whole:
     """A draft as it may be applied: bounded, completed by code, within its cap."""
@@ -166,14 +181,7 @@ class _Whole:
 def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
     """The draft after bounding, filling and eviction. Raises DraftRejected below the floor."""
     count, items = case.counter.count, case.span.items
-    fair, left_out = bounded(
-        draft.ledger,
-        case.base_ledger,
-        items,
-        cap_tokens=cap,
-        most_tokens=case.sizes.ruler(MOST_SHARE),
-        count=count,
-    )
+    fair, left_out = with_room(draft.ledger, case)
     # Before code adds anything: its help must not hide that the draft says nothing.
     findings = floor.findings(fair)
     # Where what may not be evicted leaves no room, the extract has nothing to say either, and is

@@ -14,7 +14,7 @@ from compression import signals, store
 from compression.engine import Request
 from compression.exceptions import DraftRejected, SummarizerError
 from compression.folding import Aids, folded
-from compression.judging import Case, Fruitless, Judgement, judge
+from compression.judging import Case, Fruitless, Judgement, judge, with_room
 from compression.parts import Finished
 from compression.ports import PartwiseSummarizer, Summarizer
 from compression.probe import probed
@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 0.25
 """Least time between two progress signals of one part."""
+NARROWED = 2
+"""How often a model that found a part too long is asked for shorter ones: a tokenizer that counts
+more than was thought is met at the first, and what refuses everything costs no third call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +71,15 @@ class Ladder:
         models = engine.summarizers
         if self._request.extract_only:
             models, last = (), SummarizerError("The models have failed too often.")
-        for summarizer in models:
-            if self._calls_left() < 1:
-                break
+        rungs = [(summarizer, NARROWED) for summarizer in reversed(models)]
+        while rungs and self._calls_left() > 0:
+            summarizer, narrower = rungs.pop()
             try:
                 return await self._attempt(summarizer)
             except SummarizerError as error:
                 last = error
+                if error.too_long and narrower and isinstance(summarizer, PartwiseSummarizer):
+                    rungs.append((summarizer.narrowed(error.too_long), narrower - 1))
         if engine.extract is not None and await self._waited_for():
             return await self._attempt(engine.extract, instead=last.message)
         raise last
@@ -129,6 +134,7 @@ class Ladder:
             most_calls=self._calls_left(),
             tell=self._tell,
             keep=self._keep,
+            bound=lambda ledger: with_room(ledger, self._case),
         )
         finished = self._finished
         draft = await folded(

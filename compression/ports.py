@@ -44,7 +44,7 @@ class Complete(Protocol):
         """Ask. ``on_tokens`` is told how many tokens this answer has so far.
 
         Raises a :class:`compression.exceptions.SummarizerError` with a sentence for a person,
-        ``transient`` where asking once more may help.
+        ``transient`` where asking once more may help, ``too_long`` where asking for less may.
         """
 
 
@@ -76,6 +76,9 @@ class PartwiseSummarizer(Summarizer, Protocol):
     @property
     def prompt_version(self) -> str:
         """What it asks with: finished parts are only gone on with under the same."""
+
+    def narrowed(self, factor: float) -> PartwiseSummarizer:
+        """The same with parts that are shorter by this factor: its model found one too long."""
 
     def plan(self, items: Sequence[Item], ledger: Ledger, *, focus: str) -> Plan:
         """The parts that it would make of ``items``. Synchronous, and slow.

@@ -25,7 +25,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+v]?\d{1,20}(?:[.,:/-]\d{1,20}){0,6}")
 QUOTATION = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|`([^`\n]{2,80})`")
 NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-zà-ÿ]{2,30}(?: [A-Z][a-zà-ÿ]{2,30}){0,3}")
 
-SLICE = 16_000
+SLICE = 8000
 #: Characters looked at in one go.
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "«": '"', "»": '"', "`": '"',
@@ -102,7 +102,7 @@ def _joined(text: str, at: int) -> bool:
 
 
 def slices(text: str) -> Iterator[str]:
-    """The text in parts of at most 16,000 characters, cut at a blank where there is one.
+    """The text in parts of at most 8,000 characters, cut at a blank where there is one.
 
     One pattern's walk over a text keeps every other thread of the process waiting: over 400,000
     characters at once that was measured as a pause of 300 ms.

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -87,6 +88,13 @@ class PromptSummarizer:
         self._schema = SCHEMA if supports_json_schema else None
         self._tool_result = tool_result_characters
         self._nonce = nonce
+
+    def narrowed(self, factor: float) -> PromptSummarizer:
+        """See :meth:`compression.ports.PartwiseSummarizer.narrowed`."""
+        narrower = copy(self)
+        narrower._window = int(self._window / factor)
+        narrower._reply = max(1, min(self._reply, narrower._window // 3))
+        return narrower
 
     @property
     def label(self) -> str:

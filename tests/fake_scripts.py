@@ -271,7 +271,8 @@ _QUOTED = re.compile(
     r"(?P<text>[\s\S]*?)\n</message-(?P=nonce)>"
 )
 """As :func:`compression.quoting.quote_item` writes them."""
-_RULE = re.compile(r"[^.!?\n]*\b(?:always|never|must|do not|don't)\b[^.!?\n]*[.!?]?", re.I)
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+_RULE = re.compile(r"\b(?:always|never|must|do not|don't)\b", re.I)
 
 
 def quoted_messages(request: Json) -> list[tuple[int, str, str]]:
@@ -290,7 +291,8 @@ def summary_delta(request: Json) -> Json:
     for seq, role, text in quoted:
         if role != "user":
             continue
-        for rule in _RULE.findall(text)[:1]:
+        rule = next(filter(_RULE.search, _SENTENCE.findall(text)), "")
+        if rule:
             added.append({"section": "constraints", "text": rule.strip()[:400], "sources": [seq]})
     told = [(seq, text) for seq, role, text in quoted if role == "user" and text]
     told = told or [(seq, text) for seq, role, text in quoted if text]

@@ -76,10 +76,10 @@ def finished_parts(
     """The finished parts at the head of ``items``, if they were asked for in the same way.
 
     Those whose messages were changed, or whose version is not the active one any more, are
-    dropped (I14).
+    dropped (I14). Those that reach beyond ``items`` stay for whoever asks for more again.
     """
     row = _rows(base.conversation_id).first()
-    if row is None:
+    if row is None or (row.parent == base.version and row.through_seq > items[-1].seq):
         return None
     covered = [item for item in items if item.seq <= row.through_seq]
     if row.parent != base.version or fingerprint(covered) != row.source_fingerprint:

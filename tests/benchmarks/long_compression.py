@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import sys
 import tempfile
@@ -123,6 +124,8 @@ async def course(tokens: int, window: int) -> Course:
         await talk.client.get("/models/", headers=JSON)
         signals.compression_completed.connect(hear)
         signals.compression_progress.connect(follow)
+        # As the server does before it answers anybody.
+        gc.freeze()
         talk.longest_pause = 0.0
         began = time.perf_counter()
         answer = await talk.client.post(f"/c/{talk.code}/compact/", {}, headers=JSON)

@@ -15,7 +15,7 @@ from chatapp.models import Message, ModelProfile
 from compression.database import across
 from tests.chatapp.long_conversations import MODEL, RULER, StrictUpstream, Talk, talking
 from tests.fake_scripts import Json, Script, failing, is_summary_request, saying
-from tests.inprocess import JSON
+from tests.inprocess import JSON, settle
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
@@ -289,6 +289,24 @@ async def test_a_summary_model_that_overflows_leaves_the_extract(
         assert [one.status for one in rows if one.version] == ["active"]
         assert rows[-1].degraded or rows[0].degraded
         assert_fits(talk)
+
+
+async def test_a_summary_model_with_a_heavier_tokenizer_still_summarises(
+    alice: User, settings: Any
+) -> None:
+    """Nothing was asked of it before, so nobody knows how it counts till it refuses a part.
+
+    Breaks when: a refusal that says how long the prompt was leaves the extract.
+    """
+    strict = StrictUpstream(window=8192, factor=1.4)
+    async with talking(alice, settings, strict, history(30_000)) as talk:
+        answer = await talk.client.post(f"/c/{talk.code}/compact/", {}, headers=JSON)
+        assert answer.status_code == 202, answer.content
+        await settle()
+        [version] = [one for one in await talk.summaries() if one.version]
+        assert (version.status, version.degraded, version.model) == ("active", False, MODEL)
+        assert "extracted" not in version.audit
+        assert len(strict.refused) == 1
 
 
 def _answering_probes(right: int) -> Any:

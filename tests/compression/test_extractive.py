@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -214,29 +215,36 @@ def test_it_fits_its_cap_and_is_smaller_than_its_source(
     assert only_narrative or size < sum(item.tokens for item in items)
 
 
-async def test_i25_a_very_long_conversation_is_linear_and_blocks_nobody() -> None:
-    """I25. Breaks when: ``_Pace.breathe`` no longer sleeps."""
+async def test_i25_an_extract_is_made_beside_the_event_loop() -> None:
+    """I25. Of a long conversation it takes seconds, in which everybody else would wait.
+
+    Breaks when: any of its work is done on the loop.
+    """
     line = "We'll use module_{0}.py and port 80{0} for Berlin, but never tabs there; value={0}. "
     items = [
         say(n, "assistant" if n % 2 else "user", "".join(line.format(n + k) for k in range(20)))
-        for n in range(1, 800)
+        for n in range(1, 40)
     ]
-    turns = 0
-    done = asyncio.Event()
+    counter, told = Watched(), []
 
-    async def watch() -> None:
-        nonlocal turns
-        while not done.is_set():
-            turns += 1
-            await asyncio.sleep(0)
+    async def on_tokens(tokens: int) -> None:
+        told.append(tokens)
 
-    watching = asyncio.create_task(watch())
-    await asyncio.sleep(0)
-    await extract(items)
-    done.set()
-    await watching
-    # Whatever the computer's speed: with slices of some milliseconds others get many turns.
-    assert turns > 10
+    await ExtractiveSummarizer(counter, 600).draft(items, Ledger(), focus="", on_tokens=on_tokens)
+    assert told[-1] > 0
+    assert threading.current_thread() not in counter.threads
+    assert len(counter.threads) == 1
+
+
+class Watched(CharacterCounter):
+    """Knows in which threads it was asked."""
+
+    def __init__(self) -> None:
+        self.threads: set[threading.Thread] = set()
+
+    def count(self, text: str) -> int:
+        self.threads.add(threading.current_thread())
+        return super().count(text)
 
 
 async def test_numbers_at_the_beginning_do_not_crowd_out_the_rest() -> None:

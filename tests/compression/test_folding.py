@@ -300,6 +300,83 @@ async def test_finished_parts_outlive_a_cancellation(conversation: Conversation)
         assert any(seq in line["sources"] for line in version.ledger)
 
 
+async def test_a_message_in_many_parts_is_gone_on_with_again_and_again() -> None:
+    """Each run that is cancelled at its third part leaves the next to begin two parts further.
+
+    Breaks when: what is kept of a rest is counted from that rest's beginning.
+    """
+    text = " ".join(f"w{number:05d}" for number in range(6000))
+    talk = await database(new_conversation)
+    await database(add, talk, "user", text)
+    for _ in range(8):
+        await database(add, talk, "assistant", "Well. " * 40)
+        await database(add, talk, "user", "And so on. " * 20)
+    begun = []
+    for _ in range(3):
+        reader = Reader(waits_at=3)
+        run = asyncio.create_task(compress(talk, reader))
+        await asyncio.wait_for(reader.began.wait(), 10)
+        await services.cancel(talk.pk)
+        await run
+        begun.append(reader.words[0])
+        end = reader.words[1]
+    assert begun == sorted(set(begun))
+    reader = Reader()
+    assert (await compress(talk, reader)).success
+    first = re.search(r"w\d{5}", reader.words[0])
+    last = re.findall(r"w\d{5}", end)
+    assert first is not None
+    assert int(first[0][1:]) - int(last[-1][1:]) in {0, 1}
+
+
+async def test_rules_are_bounded_as_they_come() -> None:
+    """What is open is still shown to the last part, beside the strongest of the rules.
+
+    Breaks when: they are bounded only when the whole draft is judged.
+    """
+    talk = await database(new_conversation)
+    for seq in range(1, 121):
+        wish = f"I prefer the gadget number {seq} in the lighter colour {7 * seq}. "
+        rule = "Never paint the harbour wall in green. " if seq == 5 else ""
+        role = "user" if seq % 2 else "assistant"
+        await database(add, talk, role, f"{rule}m{seq} {wish}" + "word " * 40)
+    scribe = Obedient()
+    outcome = await compress(talk, scribe)
+    assert (outcome.success, outcome.degraded) == (True, False)
+    shown = scribe.notes[-1]
+    assert "pending: the lamp is to be mended" in shown
+    assert "Never paint the harbour wall in green" in shown
+    assert shown.count("constraints:") < 20
+    assert any(note.startswith("left out, there is no room: I prefer") for note in outcome.notes)
+
+
+async def test_a_part_that_is_too_long_is_asked_for_in_shorter_ones(
+    conversation: Conversation,
+) -> None:
+    """A tokenizer that counts a third more than the ruler: what is finished stays finished.
+
+    Breaks when: the ladder gives a model up at its first part that is too long.
+    """
+    scribe = Heavy()
+    outcome = await compress(conversation, scribe)
+    assert (outcome.success, outcome.degraded, outcome.extracted) == (True, False, ())
+    assert len(scribe.refused) == 1
+    assert len(scribe.shown) > len(await parts_of(conversation))
+    [version] = [row for row in await database(rows, conversation) if row.version]
+    assert {seq for line in version.ledger for seq in line["sources"]} >= {1, version.through_seq}
+
+
+async def test_a_model_that_finds_everything_too_long_is_asked_three_times(
+    conversation: Conversation,
+) -> None:
+    """Breaks when: ``NARROWED`` does not bound the tries."""
+    scribe = Heavy(most=0)
+    outcome = await compress(conversation, scribe)
+    assert (outcome.success, outcome.degraded) == (True, True)
+    assert len(scribe.refused) == 3
+    assert len(scribe.shown) == 0
+
+
 async def test_finished_parts_do_not_close_the_breaker(conversation: Conversation) -> None:
     """Breaks when: a row of finished parts counts as a success."""
     broken = Scribe()
@@ -348,6 +425,21 @@ async def test_parts_of_another_focus_or_summary_are_not_gone_on_with(
         sizes=SIZES,
     )
     assert not await database(partial, conversation)
+
+
+async def test_parts_outlive_a_run_that_asks_for_less(conversation: Conversation) -> None:
+    """Breaks when: parts that reach further than the span are taken for changed ones."""
+    before = await cancelled(conversation, 4)
+    [kept] = await database(partial, conversation)
+    broken = Scribe()
+    broken.lasting = SummarizerError("Down.")
+    less = before.shown[1][1]
+    asked: dict[str, Any] = {"trigger": Trigger.MANUAL, "through_seq": less, "extract": False}
+    assert not (await compress(conversation, broken, **asked)).success
+    assert broken.shown[0][0] == 1
+    after = Scribe()
+    assert (await compress(conversation, after)).success
+    assert after.shown[0][0] == kept.through_seq + 1
 
 
 async def test_a_refused_draft_takes_its_parts_along(
@@ -417,6 +509,66 @@ async def test_the_progress_names_part_messages_and_time(conversation: Conversat
     written = [one["tokens_written"] for one in told]
     assert written == sorted(written)
     assert written[-1] > 0
+
+
+class Reader(Scribe):
+    """Notes what it reads of the words, and may never answer a call."""
+
+    def __init__(self, *, waits_at: int = 0) -> None:
+        super().__init__()
+        self._waits_at = waits_at
+        self.words: list[str] = []
+
+    async def __call__(self, **asked: Any) -> Completion:
+        self.words.append(" ".join(re.findall(r"w\d{1,5}", asked["user"])))
+        if len(self.words) == self._waits_at:
+            self.began.set()
+            await asyncio.Event().wait()
+        answer = await super().__call__(**asked)
+        first, *_, last = self.words[-1].split() or ["", ""]
+        told = json.loads(answer.text) | {"narrative": f"They told {first} and {last}."}
+        return replace(answer, text=json.dumps(told))
+
+
+class Obedient(Scribe):
+    """Takes every wish for a rule, and notes one thing that is to be done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+        #: As each call was shown them.
+
+    async def __call__(self, **asked: Any) -> Completion:
+        self.notes.append(asked["user"].split("<message-")[0])
+        answer = await super().__call__(**asked)
+        told = json.loads(answer.text)
+        for seq, said in re.findall(r'seq="(\d+)" role="user">\n([^<]*)', asked["user"]):
+            told["add"] += [
+                {"section": "constraints", "text": one, "sources": [int(seq)]}
+                for one in re.findall(r"(?:I prefer|Never)[^.]*", said)
+            ]
+        if len(self.notes) == 1:
+            lamp = {"section": "pending", "text": "the lamp is to be mended", "sources": [1]}
+            told["add"].append(lamp)
+        return replace(answer, text=json.dumps(told))
+
+
+class Heavy(Scribe):
+    """Its tokenizer makes more of a text, and it refuses what is above its window."""
+
+    def __init__(self, most: int = WINDOW) -> None:
+        super().__init__()
+        self.most = most
+        self.refused: list[int] = []
+
+    async def __call__(self, **asked: Any) -> Completion:
+        prompt = COUNTER.count(asked["system"]) + COUNTER.count(asked["user"])
+        if (tokens := int(prompt * 1.35)) + asked["max_tokens"] > self.most:
+            self.refused.append(tokens)
+            error = SummarizerError("The prompt is too long.")
+            error.too_long = 1.3 if self.most else 1.1
+            raise error
+        return await super().__call__(**asked)
 
 
 class Late(Scribe):

@@ -8,8 +8,17 @@ import pytest
 
 from compression.exceptions import SummarizerError
 from compression.ledger import Delta
-from compression.testing import CountingSummarizer, ListTranscript, ScriptedSummarizer, says
-from compression.types import Draft, Item, Ledger, Section
+from compression.summarizer import PromptSummarizer
+from compression.testing import (
+    CountingSummarizer,
+    ListTranscript,
+    RealModelCalled,
+    ScriptedSummarizer,
+    forbid_real_models,
+    says,
+)
+from compression.tokens import CharacterCounter
+from compression.types import Completion, Draft, Item, Ledger, Section
 
 ITEMS = (
     Item(seq=1, role="user", text="m1 always answer in French", tokens=8),
@@ -81,3 +90,24 @@ def test_the_transcript_in_memory_cuts_where_it_is_told() -> None:
     assert transcript.items(7, after_seq=1) == [ITEMS[1]]
     assert transcript.items(7, after_seq=0, through_seq=1) == [ITEMS[0]]
     assert transcript.items(8, after_seq=0) == []
+
+
+async def test_no_test_reaches_a_real_model_unseen() -> None:
+    """Neither for a whole draft nor for a part of one, as a run asks for.
+
+    Breaks when: ``forbid_real_models`` guards ``draft`` alone, or raises what a run survives.
+    """
+
+    async def ask(**asked: object) -> Completion:
+        raise AssertionError("It was asked.")
+
+    real = PromptSummarizer(ask, CharacterCounter(), window=8000, max_output_tokens=900, label="a")
+    plan = real.plan(ITEMS, Ledger(), focus="")
+    with forbid_real_models():
+        [chunk] = plan.chunks
+        part = real.part(plan, chunk, Ledger(), focus="", on_tokens=ignore, most_calls=1)
+        whole = real.draft(ITEMS, Ledger(), focus="", on_tokens=ignore)
+        for asking in (part, whole):
+            with pytest.raises(RealModelCalled) as raised:
+                await asking
+            assert not isinstance(raised.value, Exception)
