@@ -78,7 +78,7 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
         tool_call_id=fields.name(value.get("tool_call_id")),
         tool_name=fields.name(value.get("tool_name")),
         created_at=fields.time(value.get("created_at"), left_out),
-        partial=value.get("status") not in {None, "complete"},
+        partial=value.get("status") not in (None, "complete"),
         superseded=bool(value.get("superseded")),
         pinned=bool(value.get("pinned")),
         masked=bool(value.get("masked")),
