@@ -7,17 +7,26 @@ it; what an import that broke off has left is taken away in portions too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import IntegrityError, transaction
 
-from chatapp.conversations.portions import FIRST_EVENT, Counted, Unfinished, add_portion
+from chatapp.conversations.portions import (
+    FIRST_EVENT,
+    ConversationGone,
+    Counted,
+    Unfinished,
+    add_portion,
+)
 from chatapp.models import Conversation, TitleSource
 from chatapp.transfer.values import ForeignConversation, Identity
 from compression import store
 from compression.database import across
+
+# What is told of a conversation that is here already.
+_TOLD = ("code", "deleted_at", "source_fingerprint")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,23 +48,20 @@ def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | N
     What an older release imported was known by its content alone: the first conversation with that
     content is taken for it, and known by its whole identity from then on.
     """
-    mine = Conversation.objects.filter(owner_id=owner_id)
-    row = _known(mine.filter(source_fingerprint=identity.whole))
-    if row is None and identity.content != identity.whole:
-        row = _known(mine.filter(source_fingerprint=identity.content))
-        if row is not None:
-            Conversation.objects.filter(pk=row.pk, source_fingerprint=identity.content).update(
-                source_fingerprint=identity.whole, source_key=identity.source
-            )
+    known = Conversation.objects.filter(
+        owner_id=owner_id, source_fingerprint__in={identity.whole, identity.content}
+    )
+    rows = {row.source_fingerprint: row for row in known.only(*_TOLD)}
+    row = rows.get(identity.whole) or rows.get(identity.content)
     if row is None:
         return None
+    if row.source_fingerprint != identity.whole:
+        Conversation.objects.filter(pk=row.pk, source_fingerprint=identity.content).update(
+            source_fingerprint=identity.whole, source_key=identity.source
+        )
     return ImportedConversation(
         code=str(row.code), created=False, deleted=row.deleted_at is not None
     )
-
-
-def _known(rows: Iterable[Conversation]) -> Conversation | None:
-    return next(iter(rows), None)
 
 
 def begin_import(
@@ -106,6 +112,7 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
     """Let the conversation be seen, in one transaction.
 
     When the same one was imported meanwhile, that is the answer, and this one stays hidden.
+    Raises ConversationGone.
     """
     own = foreign.own
     now = datetime.now(UTC)
@@ -119,7 +126,7 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
                     active=own.active,
                     author_id=unfinished.owner_id,
                 )
-            Conversation.objects.filter(pk=unfinished.conversation_id).update(
+            finished = Conversation.objects.filter(pk=unfinished.conversation_id).update(
                 importing=False,
                 deleted_at=None,
                 source_fingerprint=unfinished.identity.whole,
@@ -130,6 +137,8 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
                 created_at=unfinished.created_at,
                 updated_at=max(updated, unfinished.created_at),
             )
+            if not finished:
+                raise ConversationGone
     except IntegrityError:
         found = find_imported(unfinished.owner_id, unfinished.identity)
         if found is None:
@@ -169,9 +178,6 @@ def store_import(
     found again, also when two imports of it run at the same moment.
     """
     identity = identity or foreign.identity
-    found = find_imported(owner_id, identity)
-    if found is not None:
-        return found
     counted = [
         Counted(message=one, tokens=count)
         for one, count in zip(foreign.messages, tokens, strict=True)

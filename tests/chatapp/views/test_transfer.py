@@ -421,7 +421,10 @@ async def test_i09_an_import_that_is_cut_short_leaves_whole_conversations(
     text = json.dumps([CHAT, tree(node("x", None, text="second"))])
     report = (await client.post("/import/", upload(text[:-5].encode()), headers=JSON)).json()
     assert report["imported"] == 1
-    assert "cut off" in report["refused"][0]["message"]
+    said = report["refused"][0]["message"]
+    assert "cut off" in said
+    assert "Nothing was imported" not in said
+    assert said.endswith("What stands before that was imported.")
     whole = (await client.post("/import/", upload(text.encode()), headers=JSON)).json()
     assert (whole["imported"], whole["already"]) == (1, 1)
     every = [row async for row in Conversation.objects.all()]
