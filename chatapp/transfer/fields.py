@@ -35,9 +35,14 @@ def listing(value: Any) -> list[Any]:
 
 
 def text(value: Any, left_out: Counter[str]) -> str:
-    """The value if it is text, storable on both databases; empty for anything else.
+    """The same as :func:`storable`, with newlines as ours are."""
+    return storable(value, left_out).replace("\r\n", "\n")
 
-    It is cut where no message may be longer.
+
+def storable(value: Any, left_out: Counter[str]) -> str:
+    """The value if it is text, as both databases can store it; empty for anything else.
+
+    Without hidden characters, and cut where no message may be longer.
     """
     if not isinstance(value, str):
         return ""
@@ -45,7 +50,7 @@ def text(value: Any, left_out: Counter[str]) -> str:
     cleaned = clean(value)
     if cleaned != value:
         left_out[UNSTORABLE] += 1
-    return shown_only(cleaned, left_out).replace("\r\n", "\n")
+    return shown_only(cleaned, left_out)
 
 
 def joined(parts: Iterable[str], left_out: Counter[str]) -> str:
