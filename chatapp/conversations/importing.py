@@ -21,10 +21,12 @@ from chatapp.conversations.portions import (
     add_portion,
 )
 from chatapp.models import Conversation, TitleSource
-from chatapp.transfer.values import ForeignConversation, Identity
+from chatapp.transfer.values import ForeignConversation, Identity, OwnState
 from compression import store
 from compression.database import across
 
+# Versions of a summary that are stored in one transaction, which takes them 15 ms.
+VERSIONS_AT_ONCE = 20
 # What is told of a conversation that is here already.
 _TOLD = ("code", "deleted_at", "source_fingerprint")
 
@@ -108,6 +110,21 @@ def begin_import(
     )
 
 
+def add_versions(unfinished: Unfinished, own: OwnState, first: int = 0) -> int:
+    """Store some versions of the summary, in one transaction; the number of those that are stored.
+
+    ``first`` of them are stored already, and all messages.
+    """
+    through = min(first + VERSIONS_AT_ONCE, len(own.versions))
+    store.bring_versions(
+        unfinished.conversation_id,
+        own.versions[first:through],
+        active=own.active,
+        author_id=unfinished.owner_id,
+    )
+    return through
+
+
 def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> ImportedConversation:
     """Let the conversation be seen, in one transaction.
 
@@ -119,13 +136,6 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
     updated = min(foreign.updated_at or unfinished.moment, now)
     try:
         with transaction.atomic():
-            if own is not None and own.versions:
-                store.bring_versions(
-                    unfinished.conversation_id,
-                    own.versions,
-                    active=own.active,
-                    author_id=unfinished.owner_id,
-                )
             finished = Conversation.objects.filter(pk=unfinished.conversation_id).update(
                 importing=False,
                 deleted_at=None,
@@ -174,6 +184,7 @@ def store_import(
 ) -> ImportedConversation:
     """Store a short conversation at once: one transaction, in which others wait.
 
+    It has ``VERSIONS_AT_ONCE`` versions of a summary at most.
     ``tokens`` holds the ruler tokens of each message, in their order. What was imported before is
     found again, also when two imports of it run at the same moment.
     """
@@ -192,13 +203,17 @@ def store_import(
             keep_system_prompt=keep_system_prompt,
             job_id=job_id,
         )
-        stored = finish_import(add_portion(unfinished, counted), foreign)
+        unfinished = add_portion(unfinished, counted)
+        if foreign.own is not None:
+            add_versions(unfinished, foreign.own)
+        stored = finish_import(unfinished, foreign)
         if not stored.created:
             transaction.set_rollback(True)
     return stored
 
 
 afind_imported = across(find_imported, bulk=True)
+aadd_versions = across(add_versions, bulk=True)
 abegin_import = across(begin_import, bulk=True)
 afinish_import = across(finish_import, bulk=True)
 astore_import = across(store_import, bulk=True)

@@ -11,6 +11,7 @@ import stat
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -19,20 +20,21 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db import IntegrityError
+from django.db import IntegrityError, connections
 from django.db.models.signals import post_save
 from django.http import HttpRequest
 from django.test import AsyncClient
 from django.utils import timezone
 
 from chatapp import importing, wiring
+from chatapp.conversations.importing import VERSIONS_AT_ONCE
 from chatapp.errors import ImportRunning
 from chatapp.importer import ORPHANED_AFTER
-from chatapp.models import Conversation, ImportJob, Message, Turn
+from chatapp.models import Conversation, ImportJob, Message, Summary, Turn
 from chatapp.views import transfer
 from compression.database import across
 from tests.chatapp.stage import PATIENCE
-from tests.chatapp.transfer.test_files import CHAT, claude_chat, said
+from tests.chatapp.transfer.test_files import CHAT, VERSION, WHOLE_FILES, claude_chat, said
 from tests.chatapp.views.test_transfer import upload, waiting_files
 from tests.inprocess import HTMX, JSON, fresh_product, signed_in
 from tests.json_client import JsonClient
@@ -445,6 +447,39 @@ async def test_n03_others_write_while_a_file_is_imported(
     hurry()
     await client.post(f"/import/{begun['job']}/cancel/", headers=JSON)
     await ended(client, begun["job"])
+
+
+async def test_n03_the_versions_of_a_summary_come_in_portions_too(client: AsyncClient) -> None:
+    """N03: 10,000 of them were one transaction of seconds, in which nobody else could write.
+
+    Breaks when: the versions of a file are stored in one unit, whatever their number.
+    """
+    count = 3 * VERSIONS_AT_ONCE + 1
+    file = {**WHOLE_FILES[-1]}
+    file["summaries"] = [{**VERSION, "version": n, "parent": n - 1} for n in range(1, count + 1)]
+    file["conversation"] = {**file["conversation"], "summary_version": count}
+    seen: list[int] = []
+
+    def look(instance: Summary, **_: Any) -> None:
+        if instance.version == VERSIONS_AT_ONCE + 1:
+            with ThreadPoolExecutor(1) as other:
+                seen.append(other.submit(committed).result())
+
+    def committed() -> int:
+        try:
+            return Summary.objects.count()
+        finally:
+            connections.close_all()
+
+    post_save.connect(look, sender=Summary)
+    try:
+        answer = await client.post("/import/", upload(file), headers=JSON)
+    finally:
+        post_save.disconnect(look, sender=Summary)
+    assert (answer.status_code, answer.json()["conversations"][0]["summaries"]) == (201, count)
+    assert seen == [VERSIONS_AT_ONCE]
+    row = await Conversation.objects.aget(deleted_at=None)
+    assert (row.compression_version, await row.summaries.acount()) == (count, count)
 
 
 async def test_n03_a_portion_takes_its_time_from_nobody() -> None:
