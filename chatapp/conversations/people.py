@@ -53,11 +53,12 @@ def still_signed_in(session_key: str | None, user_id: int) -> bool:
     return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
-def has_signed_in(session_key: str | None) -> bool:
-    """Whether this is the session of somebody who may use the chat."""
+def id_of_session(session_key: str | None) -> int | None:
+    """Who may use the chat by this session; None when nobody may."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    return person(request).is_active
+    found = person(request)
+    return found.pk if found.is_active else None
 
 
 def hold(people: Iterable[Any]) -> None:
@@ -81,7 +82,7 @@ def person(request: HttpRequest) -> User | AnonymousUser:
 
 
 aperson = across(person)
-ahas_signed_in = across(has_signed_in)
+aid_of_session = across(id_of_session)
 achosen = across(chosen)
 achange = across(change)
 adefault_model = across(default_model)
