@@ -129,7 +129,7 @@ CACHES = {
     if REDIS_URL
     else {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        # Past its bound this cache drops entries at random.
+        # Past its bound this cache drops what was asked for longest ago.
         "OPTIONS": {"MAX_ENTRIES": 10_000},
     }
 }
