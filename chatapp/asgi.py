@@ -27,6 +27,7 @@ from chatapp.consumers import ConversationConsumer
 from chatapp.middleware import call_hooks_inline
 
 call_hooks_inline()
+http_application.request_class = bodies.MeasuredRequest
 http_application = bodies.bounded(http_application)
 
 Scope = MutableMapping[str, Any]

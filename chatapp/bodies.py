@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import IO, Any
 
 from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, parse_cookie
 from django.urls import reverse
 
-from chatapp.conversations.people import ahas_signed_in
-from chatapp.errors import RequestTooLarge, StorageUnavailable
+from chatapp.conversations import import_jobs
+from chatapp.conversations.people import aid_of_session
+from chatapp.errors import ImportRunning, RequestTooLarge, StorageUnavailable
 from chatapp.transfer.openai_messages import MAX_BYTES
 from compression.database import AWAY
 from compression.exceptions import UserFacingError
@@ -37,6 +40,23 @@ ANYBODY_MAX = 256 * 1024
 #: What a browser wraps around an imported file.
 ENVELOPE = 1024 * 1024
 _REFUSAL = "palimpsest.refusal"
+#: Who sends a file to be imported just now: one each, or one person could fill the disk.
+_importing: set[int] = set()
+
+
+class MeasuredRequest(ASGIRequest):
+    """Django's request, which knows how long its body is when no header says so.
+
+    Django takes a form in chunks for an empty one, and finds neither field nor file in it.
+    """
+
+    def __init__(self, scope: Scope, body_file: IO[bytes]) -> None:
+        super().__init__(scope, body_file)
+        if "CONTENT_LENGTH" not in self.META:
+            body_file.seek(0, os.SEEK_END)
+            if length := body_file.tell():
+                self.META["CONTENT_LENGTH"] = str(length)
+            body_file.seek(0)
 
 
 def bounded(application: Application) -> Application:
@@ -47,7 +67,7 @@ def bounded(application: Application) -> Application:
             await application(scope, receive, send)
             return
         door = _Door(scope)
-        refused: UserFacingError | None = await door.refusal(_said_length(scope))
+        refused: UserFacingError | None = None
         came = 0
 
         async def counted() -> Message:
@@ -59,10 +79,14 @@ def bounded(application: Application) -> Application:
             # So an application lets go of what it has read, and does not answer.
             return {"type": "http.disconnect"} if refused else message
 
-        if refused is None:
-            await application(scope, counted, send)
-        if refused is not None:
-            await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
+        try:
+            refused = await door.refusal(_said_length(scope))
+            if refused is None:
+                await application(scope, counted, send)
+            if refused is not None:
+                await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
+        finally:
+            door.leave()
 
     return checked
 
@@ -79,7 +103,7 @@ class _Door:
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._is_import = scope["path"] == reverse("import")
-        self._known = False
+        self._person: int | None = None
 
     async def refusal(self, size: int) -> UserFacingError | None:
         """What to answer to a request that brings ``size`` bytes; None when it may."""
@@ -92,23 +116,37 @@ class _Door:
             )
         if not self._is_import and size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             return RequestTooLarge()
+        if self._person is not None:
+            return None
         try:
-            self._known = self._known or await self._is_signed_in()
+            return await self._enter()
         except AWAY:
             logger.exception("Nobody knows whether this request's sender is signed in.")
             return StorageUnavailable()
-        if self._known:
-            return None
-        return RequestTooLarge(
-            "You are signed out, and only people who are signed in may send that much. Sign in "
-            "and try again. Nothing was changed."
-        )
 
-    async def _is_signed_in(self) -> bool:
+    async def _enter(self) -> UserFacingError | None:
+        """Why who sends this may not send so much; None when they may."""
         headers = self._scope["headers"]
         sent = b"; ".join(value for name, value in headers if name.lower() == b"cookie")
         key = parse_cookie(sent.decode("latin-1")).get(settings.SESSION_COOKIE_NAME)
-        return key is not None and await ahas_signed_in(key)
+        person = None if key is None else await aid_of_session(key)
+        if person is None:
+            return RequestTooLarge(
+                "You are signed out, and only people who are signed in may send that much. Sign in "
+                "and try again. Nothing was changed."
+            )
+        if self._is_import:
+            other = await import_jobs.arunning(person)
+            if other is not None or person in _importing:
+                return ImportRunning(fields={"job": other} if other else None)
+            _importing.add(person)
+        self._person = person
+        return None
+
+    def leave(self) -> None:
+        """The request has been answered."""
+        if self._is_import and self._person is not None:
+            _importing.discard(self._person)
 
 
 def _said_length(scope: Scope) -> int:

@@ -31,6 +31,8 @@ BEAT_INTERVAL = 2.0
 SWEEP_INTERVAL = 5.0
 # A report in the making is stored this often.
 NOTE_INTERVAL = 1.0
+# How a reader ends what it says of a whole file.
+NOTHING = "Nothing was imported."
 # A file that belongs to no job is an upload that broke off, or one that is just coming.
 ORPHANED_AFTER = 3600.0
 
@@ -135,14 +137,17 @@ class Importer:
             if job.cancelled:
                 state = ImportState.CANCELLED
             else:
-                job.error = ImportBroken.after(job.report.imported, job.total)
+                job.error = ImportBroken()
         except UserFacingError as error:
             job.error = error
         except AWAY as error:
             logger.error("Import %s: the database: %s", job.id, error)
             job.error = StorageUnavailable()
         except Exception:
-            logger.exception("Import %s failed.", job.id)
+            if await self._is_gone(job):
+                logger.info("Import %s ended with the account that it was for.", job.id)
+            else:
+                logger.exception("Import %s failed.", job.id)
             job.error = InternalError()
         # Whatever ends this task now, how it ended is stored.
         await asyncio.shield(self._end(job, state))
@@ -174,7 +179,8 @@ class Importer:
             except ImportInvalid as error:
                 if report.done == report.unreadable:
                     raise
-                report.refuse(None, error.message)
+                before = error.message.removesuffix(NOTHING)
+                report.refuse(None, f"{before}What stands before that was imported.")
                 return
             if item is None:
                 break
@@ -187,7 +193,8 @@ class Importer:
         if report.done == report.unreadable:
             first = report.refused[0]["message"] if report.refused else "It holds no conversations."
             raise ImportInvalid(
-                f"Nothing was imported. {first}", fields={"refused": report.refused[:100]}
+                f"{NOTHING} {first.removesuffix(NOTHING)}".rstrip(),
+                fields={"refused": report.refused[:100]},
             )
 
     async def _note(self, job: _Job) -> bool:
@@ -210,20 +217,32 @@ class Importer:
             report=report,
         )
 
-    async def _end(self, job: _Job, state: ImportState) -> None:
-        error = job.error
-        if error is not None and state is ImportState.FAILED and job.report.conversations:
-            error.partial_kept = True
+    async def _is_gone(self, job: _Job) -> bool:
+        """Whether the job is no longer this process's; False while that cannot be known."""
         try:
+            return job.id not in await import_jobs.arenew(self.holder, [job.id])
+        except AWAY:
+            return False
+
+    async def _end(self, job: _Job, state: ImportState) -> None:
+        try:
+            report = job.report.as_json()
+            if state is not ImportState.FINISHED:
+                # What was cancelled while it was being stored is known by its row only.
+                report = await import_jobs.awith_stored(job.id, report)
+            if isinstance(job.error, ImportBroken):
+                job.error = ImportBroken.after(report["imported"], job.total)
+            if job.error is not None and report["conversations"]:
+                job.error.partial_kept = True
             await import_jobs.aend(
                 self.holder,
                 job.id,
                 state,
-                done=job.report.done,
+                done=report["imported"] + report["already"] + job.report.unreadable,
                 total=job.total,
                 messages=job.messages,
-                report=job.report.as_json(),
-                error=error.as_dict() if error else None,
+                report=report,
+                error=job.error.as_dict() if job.error else None,
             )
         except AWAY as away:
             # Its lease expires, and whoever sweeps then says so.
@@ -249,11 +268,13 @@ class Importer:
                 await self._note(job)
 
     async def _sweep(self) -> None:
-        await import_jobs.asweep()
+        for code in await import_jobs.asweep():
+            self.path_of(code).unlink(missing_ok=True)
         pace = Pace()
         for conversation_id in await import_jobs.aleftovers():
             await discard_all(conversation_id, pace)
-        kept = {job.path for job in self._jobs.values()}
+        # Those of other processes too, which may share the folder.
+        kept = {self.path_of(code) for code in await import_jobs.aopen_codes()}
         await asyncio.to_thread(_remove_orphans, self._folder, kept)
 
 

@@ -13,7 +13,9 @@ from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from chatapp.conversations.import_jobs import adiscard
 from chatapp.conversations.importing import (
+    VERSIONS_AT_ONCE,
     ImportedConversation,
+    aadd_versions,
     abegin_import,
     afind_imported,
     afinish_import,
@@ -196,7 +198,8 @@ class Storing:
             "job_id": self.job_id,
         }
         first = await self.reading.do(portions.take, self.pace.weight)
-        if portions.ended:
+        versions = source.own.versions if source.own else ()
+        if portions.ended and len(versions) <= VERSIONS_AT_ONCE:
             stored = await self._at_once(source, identity, first, options)
         else:
             stored = await self._in_portions(source, identity, first, portions, options)
@@ -243,6 +246,10 @@ class Storing:
                 )
                 self.on_portion(len(portion))
                 portion = await self.reading.do(portions.take, self.pace.weight)
+            brought = 0
+            while (own := source.own) is not None and brought < len(own.versions):
+                bring = functools.partial(aadd_versions, unfinished, own, brought)
+                brought = await self.pace.unit(bring, 0)
             stored = await self.pace.unit(lambda: afinish_import(unfinished, source), 0)
         except Exception:
             await discard_all(begun.conversation_id, self.pace)

@@ -34,13 +34,10 @@ BUSY_SECONDS = 3
 _places = threading.BoundedSemaphore(AT_ONCE)
 
 
-def _keys(name: str, address: str) -> dict[str, int]:
-    """Where attempts are counted, and the most that there may be."""
+def _keys(name: str, address: str) -> tuple[str, str]:
+    """Where the attempts of a name and address are counted, and those of the address."""
     place, known_as = _place(address), unicodedata.normalize("NFKC", name).casefold()
-    return {
-        _hashed(f"name\n{place}\n{known_as}"): ATTEMPTS,
-        _hashed(f"address\n{place}"): ATTEMPTS_OF_ADDRESS,
-    }
+    return _hashed(f"name\n{place}\n{known_as}"), _hashed(f"address\n{place}")
 
 
 def _hashed(text: str) -> str:
@@ -75,9 +72,11 @@ def count_attempt(name: str, address: str) -> int:
     """Count one attempt before its password is looked at.
 
     Returns 0 when it may go on, else the seconds to wait. Counting first bounds attempts that are
-    made at the same moment too.
+    made at the same moment too. An address that has none left adds no names to the cache, which
+    drops the oldest counts when it is full.
     """
-    return max(_count(key, most) for key, most in _keys(name, address).items())
+    own, shared = _keys(name, address)
+    return _count(shared, ATTEMPTS_OF_ADDRESS) or _count(own, ATTEMPTS)
 
 
 def _count(key: str, most: int) -> int:

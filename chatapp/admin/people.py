@@ -14,11 +14,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.utils import timezone
 
-from chatapp.conversations import spending
+from chatapp.conversations import people, spending
 from chatapp.models import Conversation, DailyUse, Message, Summary
 
 if TYPE_CHECKING:
@@ -118,14 +119,26 @@ class PersonAdmin(DjangoUserAdmin):
             parts.append(f"${person.cost_today or 0:,.2f} of ${cost:,.2f}")
         return ", ".join(parts)
 
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """With all that is theirs, also while something of theirs is being stored."""
+        with transaction.atomic():
+            people.hold([obj])
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """The same of several."""
+        with transaction.atomic():
+            people.hold(queryset)
+            super().delete_queryset(request, queryset)
+
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
         """Names of the people and counts of what goes with them, instead of every row of it."""
-        people = list(objs)
-        owned = Conversation.objects.filter(owner__in=people)
+        chosen = list(objs)
+        owned = Conversation.objects.filter(owner__in=chosen)
         counts = {
-            "people": len(people),
+            "people": len(chosen),
             "conversations": owned.count(),
             "messages": Message.objects.filter(conversation__in=owned).count(),
             "summaries": Summary.objects.filter(conversation__in=owned).count(),
@@ -134,7 +147,7 @@ class PersonAdmin(DjangoUserAdmin):
         if counts["conversations"] and not request.user.has_perm("chatapp.delete_conversation"):
             missing.add("conversations")
         # Several at once are asked for here only.
-        if any(not self.has_delete_permission(request, person) for person in people):
+        if any(not self.has_delete_permission(request, person) for person in chosen):
             missing.add("people with rights")
-        names: list[Any] = [str(person) for person in people]
+        names: list[Any] = [str(person) for person in chosen]
         return names, counts, missing, []

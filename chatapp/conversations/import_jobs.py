@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.conversations.access import parse_code
@@ -72,7 +72,7 @@ def begin(owner_id: int, code: str, *, file_name: str, size: int, holder: str) -
                 lease_expires_at=Now() + LEASE,
             )
     except IntegrityError:
-        other = ImportJob.objects.filter(owner_id=owner_id, finished_at=None).first()
+        other = _open().filter(owner_id=owner_id).first()
         if other is None:
             raise
         raise ImportRunning(fields={"job": str(other.code)}) from None
@@ -83,12 +83,21 @@ def begin(owner_id: int, code: str, *, file_name: str, size: int, holder: str) -
 
 def running(owner_id: int) -> str | None:
     """The code of the person's job that has not ended."""
-    row = ImportJob.objects.filter(owner_id=owner_id, finished_at=None).first()
+    row = _open().filter(owner_id=owner_id).first()
     return str(row.code) if row else None
 
 
+def open_codes() -> list[str]:
+    """The codes of all jobs that have not ended, whoever runs them."""
+    return [str(code) for code in _open().values_list("code", flat=True)]
+
+
+def _open() -> QuerySet[ImportJob]:
+    return ImportJob.objects.filter(finished_at=None)
+
+
 def _held(holder: str) -> Any:
-    return ImportJob.objects.filter(lease_token=holder, finished_at=None)
+    return _open().filter(lease_token=holder)
 
 
 def renew(holder: str, job_ids: Sequence[int]) -> dict[int, bool]:
@@ -200,13 +209,13 @@ def request_cancel(owner_id: int, code: str) -> int:
 
 def sweep() -> list[str]:
     """End the jobs whose process died, each with a true report; their codes."""
-    expired = ImportJob.objects.filter(finished_at=None, lease_expires_at__lt=Now())
+    expired = _open().filter(lease_expires_at__lt=Now())
     return [code for row in expired if (code := _break_off(row))]
 
 
 def abandon() -> None:
     """Have the next sweep end every open job: no process lives that could run one."""
-    ImportJob.objects.filter(finished_at=None).update(lease_expires_at=Now() - LEASE)
+    _open().update(lease_expires_at=Now() - LEASE)
 
 
 @transaction.atomic
@@ -248,7 +257,8 @@ def with_stored(job_id: int, report: Mapping[str, Any]) -> dict[str, Any]:
         "refused": [],
         **report,
         "imported": len(made),
-        "already": len(listed) - len(made),
+        # Not all of many are named.
+        "already": max(report.get("already", 0), len(listed) - len(made)),
         "messages": sum(one["messages"] for one in made),
         "conversations": listed,
     }
@@ -295,6 +305,9 @@ anote = across(note, lane="bulk")
 aend = across(end)
 aview = across(view)
 apast = across(past)
+# Behind what the job was storing when it was cancelled.
+awith_stored = across(with_stored, lane="bulk")
+aopen_codes = across(open_codes, lane="background")
 arequest_cancel = across(request_cancel)
 asweep = across(sweep, lane="background")
 adiscard = across(discard, lane="bulk")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from chatapp.models import UserSettings
+from chatapp.models import Conversation, UserSettings
 from compression.database import across
 
 
@@ -53,11 +53,25 @@ def still_signed_in(session_key: str | None, user_id: int) -> bool:
     return constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
 
 
-def has_signed_in(session_key: str | None) -> bool:
-    """Whether this is the session of somebody who may use the chat."""
+def id_of_session(session_key: str | None) -> int | None:
+    """Who may use the chat by this session; None when nobody may."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    return person(request).is_active
+    found = person(request)
+    return found.pk if found.is_active else None
+
+
+def hold(people: Iterable[Any]) -> None:
+    """Keep all others from adding to what these people have, until the transaction ends.
+
+    For deleting them: a message that an import or a reply stored meanwhile would refuse the end of
+    the transaction. SQLite has one writer, who is alone anyway.
+    """
+    keys = [one.pk for one in people]
+    users = get_user_model()._default_manager.filter(pk__in=keys)
+    for rows in (users, Conversation.objects.filter(owner__in=keys)):
+        # To go through them is to lock them.
+        list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
 
 
 def person(request: HttpRequest) -> User | AnonymousUser:
@@ -68,7 +82,7 @@ def person(request: HttpRequest) -> User | AnonymousUser:
 
 
 aperson = across(person)
-ahas_signed_in = across(has_signed_in)
+aid_of_session = across(id_of_session)
 achosen = across(chosen)
 achange = across(change)
 adefault_model = across(default_model)

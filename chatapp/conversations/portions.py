@@ -10,7 +10,14 @@ from django.db import transaction
 from django.db.models import OuterRef, Subquery
 
 from chatapp.conversations.bulk import BulkInsert
-from chatapp.models import Message, MessageRole, MessageStatus, Turn, TurnStatus
+from chatapp.models import (
+    Conversation,
+    Message,
+    MessageRole,
+    MessageStatus,
+    Turn,
+    TurnStatus,
+)
 from chatapp.transfer.values import ForeignMessage, Identity
 from compression.database import across
 
@@ -40,6 +47,10 @@ _TERMINAL = frozenset(TurnStatus.values) - {
     TurnStatus.STREAMING,
     TurnStatus.TOOLS,
 }
+
+
+class ConversationGone(Exception):
+    """The conversation whose messages are being stored is not there any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +84,16 @@ def add_portion(unfinished: Unfinished, portion: Sequence[Counted]) -> Unfinishe
     """Store the next messages, in one transaction; where the conversation stands then.
 
     Each user message begins a turn, which is complete, unless the file has turns of its own.
-    Raises IntegrityError when the conversation is gone.
+    Raises ConversationGone when that was deleted meanwhile, with its person.
     """
     placed = _placed(unfinished, portion)
     turns = list({id(one.turn): one.turn for one in placed if one.turn is not None}.values())
     new = [one for one in turns if not one.id]
     with transaction.atomic():
+        # Before anything else: whoever deletes the person holds it, and is not held up.
+        rows = Conversation.objects.filter(pk=unfinished.conversation_id, importing=True)
+        if not rows.select_for_update().values_list("pk").first():
+            raise ConversationGone
         _insert_turns(unfinished.conversation_id, new)
         for old in turns[: len(turns) - len(new)]:
             Turn.objects.filter(pk=old.id).update(started_at=old.ended, finished_at=old.ended)

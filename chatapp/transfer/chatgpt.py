@@ -40,7 +40,7 @@ def read(value: Mapping[str, Any]) -> ForeignConversation:
         message = fields.mapping(fields.mapping(nodes[node_id]).get("message"))
         if message:
             _take(message, messages, thoughts, left_out)
-    messages += thoughts.without_a_reply()
+    messages += thoughts.without_a_reply(left_out)
     others = nodes.keys() - set(path)
     spoken = sum(1 for one in others if _speaks(fields.mapping(nodes[one])))
     if spoken:
@@ -66,22 +66,29 @@ class Thoughts:
     texts: list[str] = field(default_factory=list)
     at: datetime | None = None
 
-    def taken(self) -> str:
+    def taken(self, left_out: Counter[str]) -> str:
         """All of it; then there is none."""
-        joined = "\n\n".join(self.texts)
+        joined = fields.joined(self.texts, left_out)
         self.texts = []
         return joined
 
-    def without_a_reply(self) -> list[ForeignMessage]:
+    def without_a_reply(self, left_out: Counter[str]) -> list[ForeignMessage]:
         """A message of thoughts alone, of a reply that was stopped before its first word."""
         if not self.texts:
             return []
-        return [ForeignMessage(role="assistant", reasoning=self.taken(), created_at=self.at)]
+        return [
+            ForeignMessage(role="assistant", reasoning=self.taken(left_out), created_at=self.at)
+        ]
 
 
 def _speaks(node: Mapping[str, Any]) -> bool:
     author = fields.mapping(fields.mapping(node.get("message")).get("author"))
-    return author.get("role") in ROLES
+    return _name_of(author) in ROLES
+
+
+def _name_of(author: Mapping[str, Any]) -> str:
+    """The role that an author is given; empty for what is no text."""
+    return fields.name(author.get("role"))
 
 
 def _path(nodes: Mapping[str, Any], current: Any, left_out: Counter[str]) -> list[str]:
@@ -119,11 +126,11 @@ def _take(
 ) -> None:
     """Add what a node says: a message, or thoughts for the reply that follows."""
     author = fields.mapping(message.get("author"))
-    name = author.get("role")
+    name = _name_of(author)
     if name in SYSTEM_ROLES:
         left_out[SYSTEM_LEFT_OUT] += 1
         return
-    role = ROLES.get(name) if isinstance(name, str) else None
+    role = ROLES.get(name)
     if role is None:
         left_out["message without a known role"] += 1
         return
@@ -143,12 +150,12 @@ def _take(
         left_out["empty message"] += 1
         return
     if role == "user":
-        messages += thoughts.without_a_reply()
+        messages += thoughts.without_a_reply(left_out)
     messages.append(
         ForeignMessage(
             role=role,
             text=text,
-            reasoning=thoughts.taken() if role == "assistant" else "",
+            reasoning=thoughts.taken(left_out) if role == "assistant" else "",
             tool_name=fields.name(author.get("name")) if role == "tool" else "",
             created_at=fields.time(message.get("create_time"), left_out),
         )
@@ -179,7 +186,7 @@ def _text(content: Mapping[str, Any], left_out: Counter[str]) -> str:
     if "parts" not in content:
         return fields.text(content.get("text") or content.get("result"), left_out)
     parts = [_part(part, left_out) for part in fields.listing(content.get("parts"))]
-    return "\n\n".join(part for part in parts if part)
+    return fields.joined(parts, left_out)
 
 
 def _part(part: Any, left_out: Counter[str]) -> str:

@@ -71,11 +71,12 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
         return None
     thoughts: list[str] = []
     parts = [_part(one, thoughts, left_out) for one in _content(value)]
-    text = "\n\n".join(part for part in parts if part.strip())
-    text = text or fields.text(value.get("text"), left_out)
     attached = [_attachment(fields.mapping(one), left_out) for one in _attachments(value)]
-    text = "\n\n".join(part for part in (*attached, text) if part.strip())
-    reasoning = "\n\n".join(thoughts) if role == "assistant" else ""
+    spoken = (
+        parts if any(part.strip() for part in parts) else [fields.text(value.get("text"), left_out)]
+    )
+    text = fields.joined((*attached, *spoken), left_out)
+    reasoning = fields.joined(thoughts, left_out) if role == "assistant" else ""
     # A reply that was stopped while it was thought about has its thoughts only.
     if not text.strip() and not reasoning:
         left_out["empty message"] += 1

@@ -7,12 +7,18 @@ conversations all the same, and to know what did not come along.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from chatapp.text import clean, without_hidden
-from chatapp.transfer.openai_messages import NAME_LENGTH, TIME_LEFT_OUT, moment, shown_only
+from chatapp.transfer.openai_messages import (
+    NAME_LENGTH,
+    TIME_LEFT_OUT,
+    moment,
+    shortened,
+    shown_only,
+)
 
 UNSTORABLE = "character that cannot be stored, replaced"
 TITLE_LENGTH = 200
@@ -29,13 +35,27 @@ def listing(value: Any) -> list[Any]:
 
 
 def text(value: Any, left_out: Counter[str]) -> str:
-    """The value if it is text, storable on both databases; empty for anything else."""
+    """The same as :func:`storable`, with newlines as ours are."""
+    return storable(value, left_out).replace("\r\n", "\n")
+
+
+def storable(value: Any, left_out: Counter[str]) -> str:
+    """The value if it is text, as both databases can store it; empty for anything else.
+
+    Without hidden characters, and cut where no message may be longer.
+    """
     if not isinstance(value, str):
         return ""
+    value = shortened(value, left_out)
     cleaned = clean(value)
     if cleaned != value:
         left_out[UNSTORABLE] += 1
-    return shown_only(cleaned, left_out).replace("\r\n", "\n")
+    return shown_only(cleaned, left_out)
+
+
+def joined(parts: Iterable[str], left_out: Counter[str]) -> str:
+    """The parts that say something, with blank lines between; cut as one text is."""
+    return shortened("\n\n".join(part for part in parts if part.strip()), left_out)
 
 
 def name(value: Any) -> str:

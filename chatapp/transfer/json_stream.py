@@ -104,7 +104,14 @@ class JsonReader:
         if self.peek() != "[":
             self._refuse("a list of messages must begin here, with [.")
         for place in self.items():
-            yield place, self.value()
+            try:
+                value = self.value()
+            except TooLarge:
+                place.refuse(
+                    f"it has more than {LARGEST // 1024**2} million characters, which is more "
+                    "than can be read at once."
+                )
+            yield place, value
 
     def items(self) -> Iterator[Place]:
         """The places of a list's objects; whoever asks takes the value of each, or skips it."""

@@ -14,6 +14,7 @@ from chatapp.errors import ImportInvalid
 from chatapp.text import visible
 from chatapp.transfer import fields, own_state
 from chatapp.transfer.openai_messages import ROLES
+from chatapp.transfer.own_sources import Sources
 from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
@@ -40,6 +41,7 @@ def read(value: Mapping[str, Any], messages: Iterable[Any] | None = None) -> For
     about = fields.mapping(value.get("conversation"))
     listed = fields.listing(value.get("messages")) if messages is None else messages
     found = SpooledMessages()
+    sources = Sources(fields.listing(value.get("summaries")))
     renumbered = False
     for raw in listed:
         one = fields.mapping(raw)
@@ -48,10 +50,11 @@ def read(value: Mapping[str, Any], messages: Iterable[Any] | None = None) -> For
             renumbered = True
             continue
         found.append(message)
+        sources.add(len(found), one, message)
         renumbered = renumbered or one.get("seq") != len(found)
     if not found:
         raise ImportInvalid("This conversation holds no messages. It was not imported.")
-    own = own_state.read(value, left_out, messages=len(found), renumbered=renumbered)
+    own = own_state.read(value, left_out, sources=sources, messages=0 if renumbered else len(found))
     return ForeignConversation(
         messages=found,
         title=fields.title(about.get("title")),
@@ -72,17 +75,17 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
     turn = value.get("turn")
     return ForeignMessage(
         role=cast(Role, role),
-        text=fields.text(value.get("text"), left_out),
-        reasoning=fields.text(value.get("reasoning"), left_out),
+        text=fields.storable(value.get("text"), left_out),
+        reasoning=fields.storable(value.get("reasoning"), left_out),
         tool_calls=_calls(value.get("tool_calls"), left_out),
         tool_call_id=fields.name(value.get("tool_call_id")),
         tool_name=fields.name(value.get("tool_name")),
         created_at=fields.time(value.get("created_at"), left_out),
-        partial=value.get("status") not in {None, "complete"},
+        partial=value.get("status") not in (None, "complete"),
         superseded=bool(value.get("superseded")),
         pinned=bool(value.get("pinned")),
         masked=bool(value.get("masked")),
-        added_context=fields.text(value.get("added_context"), left_out),
+        added_context=fields.storable(value.get("added_context"), left_out),
         turn=turn if isinstance(turn, int) else None,
         turn_status=fields.name(value.get("turn_status")),
         model=fields.name(value.get("model")),
@@ -98,7 +101,7 @@ def _calls(value: Any, left_out: Counter[str]) -> tuple[dict[str, Any], ...]:
         if not identifier or not name:
             left_out["tool call without id or name"] += 1
             continue
-        arguments = fields.text(function.get("arguments"), left_out)
+        arguments = fields.storable(function.get("arguments"), left_out)
         calls.append(
             {
                 "id": identifier,

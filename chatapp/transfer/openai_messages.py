@@ -31,6 +31,11 @@ TIMES = ("created_at", "timestamp", "created", "create_time")
 SYSTEM_LEFT_OUT = "system message"
 TIME_LEFT_OUT = "time that is no time"
 HIDDEN_LEFT_OUT = "text with hidden characters, which were taken out"
+SHORTENED = "text of a message beyond its first million characters"
+# Characters of one text that are taken over: five times what a person may send. A message is stored
+# and indexed in one transaction, and shown at once, while others wait: a tenth of a second.
+MOST_CHARACTERS = 1_000_000
+_REST_LEFT_OUT = "\n\n[The rest of this was left out at import.]"
 # What the columns for names and ids hold, characters.
 NAME_LENGTH = 200
 # Larger numbers are milliseconds: as seconds they lie past the year 5000.
@@ -126,8 +131,20 @@ def _string(place: Place, what: str, value: Any) -> str:
     return value
 
 
+def shortened(text: str, left_out: Counter[str]) -> str:
+    """``text`` as far as it is taken over, with a line that says so; that it is cut is counted."""
+    if len(text) <= MOST_CHARACTERS:
+        return text
+    left_out[SHORTENED] += 1
+    return text[: MOST_CHARACTERS - len(_REST_LEFT_OUT)] + _REST_LEFT_OUT
+
+
 def shown_only(text: str, left_out: Counter[str]) -> str:
-    """``text`` without what a model would read and nobody see; that there was such is counted."""
+    """``text`` without what a model would read and nobody see, as far as it is taken over.
+
+    That there was such, or more, is counted.
+    """
+    text = shortened(text, left_out)
     kept = without_hidden(text)
     if kept != text:
         left_out[HIDDEN_LEFT_OUT] += 1

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from chatapp.text import clean
 from chatapp.transfer import fields
+from chatapp.transfer.openai_messages import MOST_CHARACTERS
+from chatapp.transfer.own_sources import Sources
 from chatapp.transfer.values import OwnState
 from compression.ledger import from_json
 from compression.store import Version
@@ -23,22 +26,20 @@ SUMMARIES_LEFT_OUT = "summary version"
 PROMPT_LEFT_OUT = "system prompt"
 # What the form of the settings takes, characters.
 PROMPT_LENGTH = 20_000
-# Many times what a model writes, or a person.
-SUMMARY_CHARACTERS = 1_000_000
 VERSIONS = 10_000
 _LARGEST = 2**31 - 1
 
 
 def read(
-    value: Mapping[str, Any], left_out: Counter[str], *, messages: int, renumbered: bool
+    value: Mapping[str, Any], left_out: Counter[str], *, sources: Sources, messages: int
 ) -> OwnState:
     """The settings, and the versions of the summary where they stand for these messages.
 
-    ``messages`` counts those that were read; ``renumbered``: they have other numbers here than in
-    the file, which the summaries cite.
+    ``messages`` counts those that were read; 0 when they have other numbers here than in the file,
+    which the summaries cite. ``sources`` has seen them all.
     """
     about = fields.mapping(value.get("conversation"))
-    versions, active = _versions(value, left_out, 0 if renumbered else messages)
+    versions, active = _versions(value, left_out, sources, messages)
     prompt = fields.text(about.get("system_prompt"), left_out)
     if len(prompt) > PROMPT_LENGTH:
         left_out[PROMPT_LEFT_OUT] += 1
@@ -54,16 +55,14 @@ def read(
         compression_off=off if isinstance(off, bool) else None,
         pinned=bool(about.get("pinned")),
         archived=bool(about.get("archived")),
-        truncated_through=0
-        if renumbered
-        else _count(about.get("truncated_through"), most=messages) or 0,
+        truncated_through=_count(about.get("truncated_through"), most=messages) or 0,
         versions=versions,
         active=active,
     )
 
 
 def _versions(
-    value: Mapping[str, Any], left_out: Counter[str], messages: int
+    value: Mapping[str, Any], left_out: Counter[str], sources: Sources, messages: int
 ) -> tuple[tuple[Version, ...], int]:
     """The versions, oldest first, and the number of the one in force; none if they do not fit."""
     listed = fields.listing(value.get("summaries"))
@@ -74,12 +73,14 @@ def _versions(
     try:
         if len(listed) > VERSIONS or not messages:
             raise ValueError("they cannot stand for these messages")
-        found = sorted((_version(one) for one in listed), key=lambda one: one.version)
+        changed: Counter[str] = Counter()
+        found = sorted((_version(one, changed) for one in listed), key=lambda one: one.version)
         _check(found, active, about.get("compressed_through"), messages)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError):
         left_out[SUMMARIES_LEFT_OUT] += len(listed)
         return (), 0
-    return tuple(found), active or 0
+    left_out.update(changed)
+    return tuple(replace(one, source_fingerprint=sources.stored(one)) for one in found), active or 0
 
 
 def _check(found: list[Version], active: int | None, through: Any, messages: int) -> None:
@@ -94,17 +95,20 @@ def _check(found: list[Version], active: int | None, through: Any, messages: int
         raise ValueError("the boundary is another one")
 
 
-def _version(value: Mapping[str, Any]) -> Version:
-    """One version. Raises an error of a kind that ``_versions`` knows for what is none."""
+def _version(value: Mapping[str, Any], changed: Counter[str]) -> Version:
+    """One version; what of its texts cannot stay as it is goes into ``changed``.
+
+    Raises an error of a kind that ``_versions`` knows for what is none.
+    """
     text = value["text"]
-    if not isinstance(text, str) or len(text) > SUMMARY_CHARACTERS:
+    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
         raise ValueError("not a summary")
     fingerprint = value["source_fingerprint"]
     if not isinstance(fingerprint, str) or len(fingerprint) > 64:
         raise ValueError("not a fingerprint")
     cost = value.get("cost")
     restored = value.get("restored_from")
-    ledger = from_json(clean_json(value["ledger"]), clean_json(value["narrative"]))
+    ledger = from_json(_storable(value["ledger"], changed), _storable(value["narrative"], changed))
     for entry in ledger.entries:
         if not isinstance(entry.text, str) or not all(isinstance(n, int) for n in entry.sources):
             raise ValueError("not an entry")
@@ -116,7 +120,7 @@ def _version(value: Mapping[str, Any]) -> Version:
         status=SummaryStatus.SUPERSEDED,
         trigger=Trigger(value["trigger"]),
         reason="",
-        text=clean(text),
+        text=fields.storable(text, changed),
         ledger=ledger,
         first_seq=_required(value["first_seq"]),
         through_seq=_required(value["through_seq"]),
@@ -131,21 +135,21 @@ def _version(value: Mapping[str, Any]) -> Version:
         cost=None if cost is None else Decimal(str(round(min(abs(float(cost)), 1e5), 6))),
         duration=_number(value.get("duration")),
         degraded=bool(value.get("degraded")),
-        audit=clean_json(fields.mapping(value.get("audit"))),
+        audit=_storable(fields.mapping(value.get("audit")), changed),
         # Somebody, until it is stored: then the person whose import it is.
         author_id=0 if value.get("by_person") else None,
         created_at=fields.time(value.get("created_at"), Counter()) or datetime.now(UTC),
     )
 
 
-def clean_json(value: Any) -> Any:
-    """The same as both databases can store it; for what is not JSON an error of ours."""
+def _storable(value: Any, changed: Counter[str]) -> Any:
+    """A value of JSON as both databases can store it, its texts as those of messages."""
     if isinstance(value, str):
-        return clean(value)
+        return fields.storable(value, changed)
     if isinstance(value, Mapping):
-        return {clean(str(name)): clean_json(one) for name, one in value.items()}
+        return {clean(str(name)): _storable(one, changed) for name, one in value.items()}
     if isinstance(value, list):
-        return [clean_json(one) for one in value]
+        return [_storable(one, changed) for one in value]
     return value
 
 

@@ -12,17 +12,14 @@ from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
-from django.core.exceptions import BadRequest as DjangoBadRequest
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import RequestDataTooBig
 from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseRedirect,
     JsonResponse,
     QueryDict,
-    UnreadablePostError,
 )
-from django.http.multipartparser import MultiPartParserError
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
@@ -40,6 +37,7 @@ from chatapp.errors import (
     SignedOut,
     StorageUnavailable,
 )
+from chatapp.refusal_log import UNREADABLE
 from chatapp.text import REPLACEMENT
 from compression.database import AWAY
 from compression.exceptions import UserFacingError
@@ -56,9 +54,6 @@ MOST_STRINGS, MOST_BESIDE_STRINGS = 2_000, 64 * 1024
 _JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
 # U+FFFD in UTF-8, with any of its bytes escaped.
 _SENT_REPLACEMENT = re.compile(rb"(?i:%ef|\xef)(?i:%bf|\xbf)(?i:%bd|\xbd)")
-
-# What Django raises for a body that it does not take, wherever that is first looked at.
-UNREADABLE = (SuspiciousOperation, DjangoBadRequest, MultiPartParserError, UnreadablePostError)
 
 
 def wants_json(request: HttpRequest) -> bool:

@@ -21,7 +21,7 @@ from compression.store.drafts import (
     record_attempt,
     save_ready,
 )
-from compression.store.fingerprints import fingerprint, fingerprint_matches
+from compression.store.fingerprints import Fingerprint, fingerprint, fingerprint_matches
 from compression.store.leases import (
     CompressionState,
     cancel,
@@ -86,6 +86,7 @@ __all__ = [
     "Base",
     "Breaker",
     "CompressionState",
+    "Fingerprint",
     "FitDraft",
     "StandsFor",
     "Version",

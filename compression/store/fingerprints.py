@@ -8,22 +8,37 @@ from collections.abc import Iterable
 
 from compression.ports import Transcript
 from compression.store.rows import Version, summaries
-from compression.types import Item
+from compression.types import Item, Role
 
 
-def fingerprint(items: Iterable[Item]) -> str:
-    """SHA-256, hexadecimal, over (seq, text) of the live items; empty when there are none.
+class Fingerprint:
+    """A fingerprint in the making: SHA-256 over (seq, text) of live items, added in their order.
 
     A tool's result counts by its seq and the call it answers: what the model sees of it changes
     when it is masked, though nobody changed it.
     """
-    digest = hashlib.sha256()
-    empty = True
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._empty = True
+
+    def add(self, seq: int, role: Role, text: str, tool_call_id: str) -> None:
+        """Add an item; ``text`` as :attr:`Item.text`."""
+        said = tool_call_id if role == "tool" else text
+        self._digest.update(json.dumps([seq, said]).encode() + b"\n")
+        self._empty = False
+
+    def hexdigest(self) -> str:
+        """What it is so far, hexadecimal; empty when there are no items."""
+        return "" if self._empty else self._digest.hexdigest()
+
+
+def fingerprint(items: Iterable[Item]) -> str:
+    """The fingerprint of these items; empty when there are none."""
+    made = Fingerprint()
     for item in items:
-        said = item.tool_call_id if item.role == "tool" else item.text
-        digest.update(json.dumps([item.seq, said]).encode() + b"\n")
-        empty = False
-    return "" if empty else digest.hexdigest()
+        made.add(item.seq, item.role, item.text, item.tool_call_id)
+    return made.hexdigest()
 
 
 def span_matches(

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
@@ -137,6 +138,20 @@ def test_n04_one_address_is_bounded_whatever_the_names(anna: User) -> None:
     assert set(answers[signin_limits.ATTEMPTS_OF_ADDRESS :]) == {429}
     assert sign_in(attacker, PASSWORD).status_code == 429
     assert sign_in(Client(REMOTE_ADDR="192.0.2.2"), PASSWORD).status_code == 302
+
+
+def test_n04_nobody_drives_the_counts_of_others_out_of_the_cache() -> None:
+    """N04: it holds so many, and who has no attempts left could fill it with names.
+
+    Breaks when: names are counted of an address that is refused anyway.
+    """
+    used: dict[str, Any] = settings.CACHES["default"]
+    most = used.get("OPTIONS", {}).get("MAX_ENTRIES", 100)
+    for number in range(signin_limits.ATTEMPTS_OF_ADDRESS):
+        assert signin_limits.count_attempt(f"name-{number}", "192.0.2.1") == 0
+    for number in range(most):
+        signin_limits.count_attempt(f"flood-{number}", "192.0.2.2")
+    assert signin_limits.count_attempt("one more", "192.0.2.1") > 0
 
 
 @pytest.mark.parametrize("other", ["2001:db8::2", "2001:db8:0:0:ffff:ffff:ffff:ffff"])

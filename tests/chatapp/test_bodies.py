@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +14,9 @@ from django.test import AsyncClient
 
 from chatapp import asgi, bodies
 from chatapp.conversations import people
+from chatapp.models import ImportJob
 from chatapp.transfer.openai_messages import MAX_BYTES
+from tests.chatapp.stage import PATIENCE
 
 PIECE = b"x" * 65536
 
@@ -40,7 +44,12 @@ class Sender:
         return json.loads(self.body)["error"]
 
 
-async def posted(path: str, session: str = "", length: str | None = None) -> Sender:
+async def posted(
+    path: str,
+    session: str = "",
+    length: str | None = None,
+    receive: Callable[[Sender], Awaitable[Any]] = Sender.receive,
+) -> Sender:
     """What comes of a POST of more than is said."""
     headers = [
         (b"host", b"127.0.0.1"),
@@ -67,7 +76,7 @@ async def posted(path: str, session: str = "", length: str | None = None) -> Sen
         "server": ("127.0.0.1", 80),
     }
     sender = Sender()
-    await asgi.application(scope, sender.receive, sender.send)
+    await asgi.application(scope, lambda: receive(sender), sender.send)
     return sender
 
 
@@ -75,7 +84,7 @@ async def session_of(person: User) -> str:
     client = AsyncClient()
     await client.aforce_login(person)
     key = client.cookies[settings.SESSION_COOKIE_NAME].value
-    assert await people.ahas_signed_in(key)
+    assert await people.aid_of_session(key)
     return str(key)
 
 
@@ -109,3 +118,37 @@ async def test_who_was_switched_off_is_not_known(alice: User) -> None:
     sender = await posted("/import/", key, "1000000")
     assert (sender.status, sender.taken) == (413, 0)
     assert "signed out" in sender.error["message"]
+
+
+async def test_n01_one_file_a_person_is_received_at_a_time(alice: User, bob: User) -> None:
+    """N01, I26: two files of 200 MB lie on the disk at most as often as there are people.
+
+    Breaks when: only jobs are looked at, which begin when a file is there, or who has sent a file
+    may never send another.
+    """
+    key, others = await session_of(alice), await session_of(bob)
+    half, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(sender: Sender) -> Any:
+        if sender.taken > bodies.ANYBODY_MAX:
+            half.set()
+            await go_on.wait()
+        return await Sender.receive(sender)
+
+    first = asyncio.create_task(posted("/import/", key, receive=slowly))
+    await asyncio.wait_for(half.wait(), PATIENCE)
+    sender = await posted("/import/", key, "1000000")
+    assert (sender.status, sender.error["code"], sender.taken) == (409, "import_running", 0)
+    assert (await posted("/import/", key)).taken <= bodies.ANYBODY_MAX + len(PIECE)
+    assert (await posted("/import/", others)).error["code"] == "request_too_large"
+    go_on.set()
+    assert (await first).error["code"] == "request_too_large"
+    assert (await posted("/import/", key)).error["code"] == "request_too_large"
+
+
+async def test_n01_a_file_is_not_received_while_another_is_imported(alice: User) -> None:
+    """Breaks when: 200 MB are taken in before they are refused."""
+    job = await ImportJob.objects.acreate(owner=alice)
+    sender = await posted("/import/", await session_of(alice), "1000000")
+    assert (sender.status, sender.taken) == (409, 0)
+    assert sender.error["fields"] == {"job": str(job.code)}

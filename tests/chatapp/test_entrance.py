@@ -129,6 +129,8 @@ def resident(server: RunningServer) -> int:
 
 FORM_TYPE = "Content-Type: application/x-www-form-urlencoded"
 PARTS_TYPE = "Content-Type: multipart/form-data; boundary=b"
+FILE_HEAD = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.json"\r\n\r\n'
+FILE_END = b"\r\n--b--\r\n"
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -200,8 +202,7 @@ def test_who_is_not_known_may_send_a_form_to_sign_in_and_not_much_more(
 def upload(server: RunningServer, session: str, size: int) -> Answer:
     """Import a list of two messages, in a file of ``size`` bytes."""
     text = b'[{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]'
-    begin = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.json"\r\n\r\n'
-    body = begin + text + b" " * (size - len(text)) + b"\r\n--b--\r\n"
+    body = FILE_HEAD + text + b" " * (size - len(text)) + FILE_END
     with connected(server) as made:
         length = f"Content-Length: {len(body)}"
         made.sendall(head("/import/", PARTS_TYPE, length, session=session))
@@ -222,6 +223,54 @@ def test_an_import_has_a_limit_of_its_own_for_who_is_signed_in(
             with suppress(ConnectionError):
                 made.sendall(b"0\r\n\r\n")
             assert (Answer(made).status == 413) is refused
+
+
+def chunked(body: bytes, size: int = 65_000) -> bytes:
+    """A body as one that says nothing of its length."""
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in [*pieces, b""])
+
+
+@pytest.mark.parametrize("size", [200, 4 * MEGABYTE])
+def test_a_form_in_chunks_is_a_form(shared: RunningServer, session: str, size: int) -> None:
+    """As curl and many libraries send a file of which they do not know the length.
+
+    Breaks when: the application makes its requests as Django does, without a length.
+    """
+    text = b'[{"role": "user", "content": "In %d chunks"}]' % size
+    body = FILE_HEAD + text + b" " * (size - len(text)) + FILE_END
+    with connected(shared) as made:
+        made.sendall(head("/import/", PARTS_TYPE, "Transfer-Encoding: chunked", session=session))
+        made.sendall(chunked(body))
+        answer = Answer(made)
+    assert (answer.status, answer.json["imported"], answer.json["size"]) == (201, 1, size)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        (FORM_TYPE, b"a=b&" * 5_000),
+        (FORM_TYPE, b"a=" + b"x" * (8 * MEGABYTE)),
+        (PARTS_TYPE, b"not what the header says"),
+        ("Content-Type: multipart/form-data", b"without a boundary"),
+        (PARTS_TYPE, b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n' * 2_000),
+    ],
+)
+def test_an_ordinary_refusal_leaves_no_traceback(
+    shared: RunningServer, session: str, kind: str, body: bytes
+) -> None:
+    """Anybody can send this, and nobody has anything to mend.
+
+    Breaks when: the console's handler has no ``RefusalFilter``, or that knows less than Django
+    raises. ``_running`` looks into the log too.
+    """
+    for who in ("", session):
+        with connected(shared) as made:
+            length = f"Content-Length: {len(body)}"
+            made.sendall(head("/import/", kind, length, session=who))
+            push(made, lambda: body, 1)
+            assert 400 <= Answer(made).status < 500
+    assert "Traceback" not in shared.log
 
 
 def test_an_import_that_is_too_large_is_refused_by_its_length(

@@ -5,30 +5,36 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import os
 import stat
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connections
+from django.db.models.signals import post_save
+from django.http import HttpRequest
 from django.test import AsyncClient
 from django.utils import timezone
 
 from chatapp import importing, wiring
+from chatapp.conversations.importing import VERSIONS_AT_ONCE
 from chatapp.errors import ImportRunning
 from chatapp.importer import ORPHANED_AFTER
-from chatapp.models import Conversation, ImportJob, Message, Turn
+from chatapp.models import Conversation, ImportJob, Message, Summary, Turn
 from chatapp.views import transfer
 from compression.database import across
 from tests.chatapp.stage import PATIENCE
-from tests.chatapp.transfer.test_files import CHAT, claude_chat, said
+from tests.chatapp.transfer.test_files import CHAT, VERSION, WHOLE_FILES, claude_chat, said
 from tests.chatapp.views.test_transfer import upload, waiting_files
 from tests.inprocess import HTMX, JSON, fresh_product, signed_in
 from tests.json_client import JsonClient
@@ -178,10 +184,10 @@ async def test_one_import_a_person_at_a_time(client: AsyncClient, bob: User) -> 
 
 
 def deleted(person: User) -> None:
-    """As the admin does it, which tells of a row that came meanwhile, and is asked again."""
-    while User.objects.filter(pk=person.pk).exists():
-        with suppress(IntegrityError), transaction.atomic():
-            User.objects.filter(pk=person.pk).delete()
+    """As the admin does it."""
+    request = HttpRequest()
+    request.user = person
+    admin.site._registry[User].delete_model(request, person)
 
 
 BOTH = "00000000-0000-4000-8000-000000000000"
@@ -209,6 +215,41 @@ async def test_a_cancelled_import_keeps_whole_conversations_only(client: AsyncCl
     assert (again["imported"], again["already"]) == (1, 1)
     unchanged = await client.post(f"/import/{begun['job']}/cancel/", headers=JSON)
     assert unchanged.json()["state"] == "cancelled"
+
+
+@pytest.mark.usefixtures("at_length")
+async def test_i30_a_cancelled_import_counts_what_was_just_being_stored(
+    client: AsyncClient,
+) -> None:
+    """I30: a unit of work runs to its end, whoever waits for it.
+
+    Breaks when: ``_end`` stores the report as it stood before that.
+    """
+    inside, let_go = threading.Event(), threading.Event()
+
+    def hold(instance: Conversation, **_: Any) -> None:
+        if instance.title == "The second":
+            inside.set()
+            let_go.wait(PATIENCE)
+
+    post_save.connect(hold, sender=Conversation)
+    try:
+        named = [claude_chat(said("q"), name=one) for one in ("The second", "The third")]
+        begun = await begin(client, [CHAT, *named])
+        await asyncio.to_thread(inside.wait, PATIENCE)
+        importer = wiring.importer()
+        (job,) = importer._jobs.values()
+        importer.cancel(job.id)
+        # Not before the task knows: it ends behind what it was doing.
+        await acount()
+    finally:
+        let_go.set()
+        post_save.disconnect(hold, sender=Conversation)
+    await importer.wait(begun["job"], PATIENCE)
+    found = await told(client, begun["job"])
+    assert found["state"] == "cancelled"
+    assert (found["imported"], found["messages"]) == await acount() == (2, 3)
+    assert found["done"] == len(found["conversations"]) == 2
 
 
 @pytest.mark.usefixtures("at_length")
@@ -316,6 +357,29 @@ async def test_files_that_belong_to_nothing_are_removed(client: AsyncClient) -> 
     new.unlink()
 
 
+async def test_the_file_of_a_job_stays_as_long_as_the_job(client: AsyncClient, alice: User) -> None:
+    """However long it waits, and whichever of several processes has it; and no longer.
+
+    Breaks when: a process removes the old files of all jobs but its own, or leaves that of a
+    process that died for an hour.
+    """
+    importer = wiring.importer()
+    job = await ImportJob.objects.acreate(
+        owner=alice,
+        lease_token="another",
+        lease_expires_at=timezone.now() + timedelta(seconds=30),
+    )
+    path = importer.path_of(str(job.code))
+    path.write_bytes(b"x")
+    os.utime(path, (0, time.time() - ORPHANED_AFTER - 1))
+    await importer._sweep()
+    assert path.exists()
+    os.utime(path)
+    await ImportJob.objects.aupdate(lease_expires_at=timezone.now() - timedelta(seconds=1))
+    await importer._sweep()
+    assert not path.exists()
+
+
 async def test_n10_the_file_is_for_nobody_else_to_read(
     client: AsyncClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -339,15 +403,27 @@ async def test_n10_the_file_is_for_nobody_else_to_read(
     assert seen == [0o600, 0o700]
 
 
+@pytest.mark.parametrize(
+    "value", [LONG, [CHAT] + [claude_chat(said("q"), uuid=str(n)) for n in range(300)]]
+)
 async def test_the_account_may_go_while_its_import_runs(
-    client: AsyncClient, alice: User, at_length: None
+    client: AsyncClient,
+    alice: User,
+    at_length: None,
+    caplog: pytest.LogCaptureFixture,
+    value: Any,
 ) -> None:
-    """C10: Breaks when: rows of a conversation that is gone are stored, or the task dies loudly."""
-    begun = await begin(client, LONG)
+    """C10: nobody has anything to mend then.
+
+    Breaks when: rows of a conversation that is gone are stored, the deletion does not wait for
+    those that are just being stored, or the task dies loudly.
+    """
+    begun = await begin(client, value)
     await until(client, begun["job"], lambda one: one["stored"] > 20)
     await across(deleted)(alice)
     await wiring.importer().wait(begun["job"], PATIENCE)
     assert await acount() == (0, 0)
+    assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []
 
 
 async def test_n03_others_write_while_a_file_is_imported(
@@ -371,6 +447,39 @@ async def test_n03_others_write_while_a_file_is_imported(
     hurry()
     await client.post(f"/import/{begun['job']}/cancel/", headers=JSON)
     await ended(client, begun["job"])
+
+
+async def test_n03_the_versions_of_a_summary_come_in_portions_too(client: AsyncClient) -> None:
+    """N03: 10,000 of them were one transaction of seconds, in which nobody else could write.
+
+    Breaks when: the versions of a file are stored in one unit, whatever their number.
+    """
+    count = 3 * VERSIONS_AT_ONCE + 1
+    file = {**WHOLE_FILES[-1]}
+    file["summaries"] = [{**VERSION, "version": n, "parent": n - 1} for n in range(1, count + 1)]
+    file["conversation"] = {**file["conversation"], "summary_version": count}
+    seen: list[int] = []
+
+    def look(instance: Summary, **_: Any) -> None:
+        if instance.version == VERSIONS_AT_ONCE + 1:
+            with ThreadPoolExecutor(1) as other:
+                seen.append(other.submit(committed).result())
+
+    def committed() -> int:
+        try:
+            return Summary.objects.count()
+        finally:
+            connections.close_all()
+
+    post_save.connect(look, sender=Summary)
+    try:
+        answer = await client.post("/import/", upload(file), headers=JSON)
+    finally:
+        post_save.disconnect(look, sender=Summary)
+    assert (answer.status_code, answer.json()["conversations"][0]["summaries"]) == (201, count)
+    assert seen == [VERSIONS_AT_ONCE]
+    row = await Conversation.objects.aget(deleted_at=None)
+    assert (row.compression_version, await row.summaries.acount()) == (count, count)
 
 
 async def test_n03_a_portion_takes_its_time_from_nobody() -> None:

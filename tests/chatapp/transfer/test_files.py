@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from chatapp.errors import ImportInvalid
-from chatapp.transfer import chatgpt, files, json_stream, spooled
+from chatapp.transfer import chatgpt, files, json_stream, openai_messages, spooled
 from chatapp.transfer.files import Item, Refused, conversations
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 
@@ -456,6 +459,168 @@ def test_one_conversation_that_is_too_large_does_not_cost_the_others(
     assert (items[1].number, "more than can be read" in items[1].sentence) == (2, True)
     (alone,) = read(large)
     assert isinstance(alone, Refused)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_message_that_is_too_large_is_named(
+    monkeypatch: pytest.MonkeyPatch, wrapped: bool
+) -> None:
+    """Breaks when: ``objects`` lets ``TooLarge`` out, which nobody who reads a list looks for."""
+    monkeypatch.setattr(json_stream, "CHUNK_BYTES", 1_000)
+    monkeypatch.setattr(json_stream, "WHOLE", 2_000)
+    monkeypatch.setattr(json_stream, "LARGEST", 20_000)
+    parts = [{"type": "text", "text": "x" * 500}] * 50
+    listed = [{"role": "user", "content": "a"}, {"role": "user", "content": parts}]
+    with pytest.raises(ImportInvalid, match=r"^Message 2 \(line 1\): it has more than"):
+        read({"messages": listed} if wrapped else listed)
+
+
+@pytest.mark.parametrize("form", ["chatgpt", "claude", "openai", "own"])
+def test_a_very_long_message_is_cut_and_counted(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """N03: one message is one transaction, in which others wait.
+
+    Breaks when: a reader takes a text over whose length is not looked at, or cuts it in silence.
+    """
+    monkeypatch.setattr(openai_messages, "MOST_CHARACTERS", 1_000)
+    exact, much = "y" * 1_000, "x" * 700
+    parts = [{"type": "text", "text": much}] * 2
+    values = {
+        "chatgpt": [tree(node("a", None, text=exact), long_node("b", [much, much]))],
+        "claude": claude_chat(said(exact), {"sender": "assistant", "content": parts}),
+        "openai": [{"role": "user", "content": exact}, {"role": "assistant", "content": parts}],
+        "own": {
+            "format": "palimpsest",
+            "version": 1,
+            "messages": [
+                {"role": "user", "text": exact, "seq": 1},
+                {"role": "assistant", "text": much * 2, "seq": 2},
+            ],
+        },
+    }
+    found = one(values[form])
+    assert found.messages[0].text == exact
+    assert len(found.messages[1].text) == 1_000
+    assert found.messages[1].text.endswith("x\n\n[The rest of this was left out at import.]")
+    assert found.left_out == {openai_messages.SHORTENED: 1}
+
+
+def long_node(name: str, parts: list[str]) -> Any:
+    found = node(name, "a", "assistant")
+    found["message"]["content"]["parts"] = parts
+    return found
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every list and object in a value with each of its indices and names."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, key
+            yield from places(value[key])
+
+
+@given(data=st.data())
+@settings(max_examples=500, deadline=None)
+def test_whatever_stands_in_a_place_of_a_file_is_read_or_refused(data: st.DataObject) -> None:
+    """I02: an export changes without notice, and a file may have been made to harm.
+
+    Breaks when: a reader takes it for granted what kind of value it finds.
+    """
+    value = json.loads(json.dumps(data.draw(st.sampled_from(WHOLE_FILES))))
+    holder, key = data.draw(st.sampled_from(list(places(value))))
+    holder[key] = data.draw(JSON_VALUES)
+    with suppress(ImportInvalid):
+        for item in read(value):
+            assert isinstance(item, Refused) or item.identity.content
+
+
+THOUGHT = {"content_type": "thoughts", "thoughts": [{"summary": "Hm", "content": "so"}]}
+CALLS = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}]
+VERSION = {
+    "version": 1,
+    "parent": 0,
+    "restored_from": None,
+    "trigger": "manual",
+    "text": "## Constraints\n- None [1]",
+    "ledger": [],
+    "narrative": [{"text": "They met.", "first_seq": 1, "through_seq": 1, "origin": "machine"}],
+    "first_seq": 1,
+    "through_seq": 1,
+    "message_count": 1,
+    "source_fingerprint": "f",
+    "source_tokens": 4,
+    "summary_tokens": 2,
+    "cost": 0.5,
+    "audit": {"salient": 1},
+    "created_at": "2024-01-01T00:00:00Z",
+}
+#: One of each form, with something in every place that is looked at.
+WHOLE_FILES: list[Any] = [
+    [
+        tree(
+            node("a", None, create_time=1.5e9, metadata={"x": 1}),
+            {
+                "id": "t",
+                "parent": "a",
+                "message": {"author": {"role": "assistant"}, "content": THOUGHT},
+            },
+            node("b", "t", "assistant", {"content_type": "image_asset_pointer"}),
+            node("c", "a", "tool"),
+            current="b",
+            conversation_id="1",
+            update_time=1.6e9,
+        )
+    ],
+    [
+        claude_chat(
+            said("q", uuid="1", attachments=[{"file_name": "a", "extracted_content": "b"}]),
+            {
+                "sender": "assistant",
+                "uuid": "2",
+                "parent_message_uuid": "1",
+                "created_at": "2024-01-01T00:00:00Z",
+                "content": [
+                    {"type": "thinking", "thinking": "", "summaries": [{"summary": "s"}]},
+                    {"type": "tool_use", "name": "n", "input": {"title": "t", "content": "c"}},
+                    {"type": "tool_result", "name": "n", "content": [{"text": "found"}]},
+                ],
+            },
+            current_leaf_message_uuid="2",
+        )
+    ],
+    [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [{"type": "text", "text": "q"}], "created_at": 1.5e9},
+        {"role": "assistant", "content": None, "tool_calls": CALLS, "reasoning_details": [{}]},
+        {"role": "tool", "tool_call_id": "c", "content": "found"},
+    ],
+    {
+        "format": "palimpsest",
+        "version": 1,
+        "conversation": {
+            "code": "c",
+            "title": "t",
+            "system_prompt": "s",
+            "threshold": 0.7,
+            "keep_turns": 2,
+            "summary_version": 1,
+            "compressed_through": 1,
+            "truncated_through": 0,
+        },
+        "summaries": [VERSION],
+        "messages": [
+            {"seq": 1, "role": "user", "text": "q", "status": "complete", "turn": 5},
+            {"seq": 2, "role": "assistant", "text": "a", "turn": 5, "turn_status": "stopped"},
+            {"seq": 3, "role": "assistant", "tool_calls": CALLS, "created_at": "2024-01-01"},
+        ],
+    },
+]
 
 
 def test_large_values_taken_apart_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -168,6 +168,42 @@ async def test_an_export_brings_back_the_summary_and_the_settings(
         assert (await Conversation.objects.aget(code=copy)).compressed_through == boundary
 
 
+@pytest.mark.parametrize("edited", [False, True])
+async def test_a_summary_of_what_lost_hidden_characters_can_be_put_back(
+    client: AsyncClient, code: str, edited: bool
+) -> None:
+    """I14, N07: as long as its source stands in the file; if not, it fits nothing here either.
+
+    Breaks when: ``Sources`` does not tell a version's fingerprint anew, or does so whatever the
+    file's messages say; or the texts of a summary keep what nobody sees.
+    """
+    for text in ("Never use\u200b tabs.", "And now?\U000e0041"):
+        await send(client, code, text)
+        await settle()
+    await Message.objects.filter(seq=2).aupdate(text="One\r\ntwo")
+    await sync_to_async(summarised)(code)
+    file = json.loads(await body(await client.get(f"/c/{code}/export/", {"format": "json"})))
+    if edited:
+        file["messages"][1]["text"] = "Something else"
+    version = file["summaries"][0]
+    version["text"] += "\U000e0041"
+    version["ledger"][0]["text"] += "\u202e"
+    report = (await client.post("/import/", upload(file), headers=JSON)).json()
+    assert set(report["left_out"]) == {HIDDEN_LEFT_OUT}
+    copy = report["conversations"][0]["code"]
+    row = await Conversation.objects.aget(code=copy)
+    stored = await row.summaries.aget(version=1)
+    assert stored.text == "## Constraints\n- Never use tabs. [1]" == row.compressed_context
+    assert [one["text"] for one in stored.ledger] == ["Never use tabs."]
+    texts = [one.text async for one in row.messages.order_by("seq")]
+    assert texts[0] == "Never use tabs."
+    assert texts[1] == ("Something else" if edited else "One\r\ntwo")
+    undone = await client.post(f"/c/{copy}/summary/undo/", headers=JSON)
+    assert undone.status_code == 200
+    again = await client.post(f"/c/{copy}/summary/redo/", headers=JSON)
+    assert again.status_code == (409 if edited else 200), again.content
+
+
 def summarised(code: str) -> None:
     """Give the conversation a first version, of its first four messages."""
     row = Conversation.objects.get(code=code)
@@ -421,7 +457,10 @@ async def test_i09_an_import_that_is_cut_short_leaves_whole_conversations(
     text = json.dumps([CHAT, tree(node("x", None, text="second"))])
     report = (await client.post("/import/", upload(text[:-5].encode()), headers=JSON)).json()
     assert report["imported"] == 1
-    assert "cut off" in report["refused"][0]["message"]
+    said = report["refused"][0]["message"]
+    assert "cut off" in said
+    assert "Nothing was imported" not in said
+    assert said.endswith("What stands before that was imported.")
     whole = (await client.post("/import/", upload(text.encode()), headers=JSON)).json()
     assert (whole["imported"], whole["already"]) == (1, 1)
     every = [row async for row in Conversation.objects.all()]
