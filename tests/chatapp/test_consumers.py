@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -18,38 +16,10 @@ from chatapp.models import Conversation, Message
 from tests.chatapp.viewing import PATIENCE, Screen
 from tests.fake_scripts import Delay, Finish, Script, Step, Text, Wait, failing
 from tests.fake_upstream import FakeUpstream
-from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
+from tests.inprocess import JSON, send, settle
 from tests.mirror import Json
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.events]
-
-
-@pytest.fixture
-async def upstream(settings: Any, transactional_db: None) -> AsyncIterator[FakeUpstream]:
-    async with FakeUpstream() as fake:
-        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = fake.base_url, "a-key"
-        async with fresh_product():
-            yield fake
-            await settle()
-
-
-@pytest.fixture
-async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
-    return await signed_in(alice)
-
-
-@pytest.fixture
-async def code(client: AsyncClient) -> str:
-    return await new_conversation(client)
-
-
-@pytest.fixture
-async def screen(client: AsyncClient, code: str) -> AsyncIterator[Screen]:
-    screen = Screen(client, code)
-    await screen.connect()
-    await screen.until("state")
-    yield screen
-    await screen.disconnect()
 
 
 def slow(words: int) -> Script:

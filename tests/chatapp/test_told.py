@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -32,43 +32,10 @@ from tests.chatapp.test_turns import fill
 from tests.chatapp.viewing import Screen
 from tests.fake_scripts import Finish, Script, Text, Wait
 from tests.fake_upstream import FakeUpstream
-from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
+from tests.inprocess import JSON, send, settle
 from tests.mirror import Json, Pages
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.events]
-
-
-@pytest.fixture
-async def upstream(settings: Any, transactional_db: None) -> AsyncIterator[FakeUpstream]:
-    async with FakeUpstream() as fake:
-        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = fake.base_url, "a-key"
-        async with fresh_product():
-            yield fake
-            await settle()
-
-
-@pytest.fixture
-async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
-    return await signed_in(alice)
-
-
-@pytest.fixture
-async def code(client: AsyncClient) -> str:
-    return await new_conversation(client)
-
-
-@pytest.fixture
-async def pk(code: str) -> int:
-    return (await Conversation.objects.aget(code=code)).pk
-
-
-@pytest.fixture
-async def screen(client: AsyncClient, code: str) -> AsyncIterator[Screen]:
-    screen = Screen(client, code)
-    await screen.connect()
-    await screen.until("state")
-    yield screen
-    await screen.disconnect()
 
 
 # No word less
