@@ -57,7 +57,6 @@ SOCKETS_A_USER = 20
 FRAMES_ANSWERED = 20
 
 _open_sockets: Counter[int] = Counter()
-_LARGEST = 2**63 - 1
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
