@@ -153,6 +153,8 @@ async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     """
     await fill(screen, 3)
     await screen.button("Compact").click()
+    # A page that is left takes with it what was still on its way to the server.
+    await expect(screen.status).to_have_text("Conversation compressed")
     other = Screen(await signed_in.new_page())
     for one in (screen, other):
         await one.page.goto(screen.page.url)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,7 +14,7 @@ from django.utils import timezone
 from chatapp import consumers, events, wiring
 from chatapp.bus import BACKLOG, Bus
 from chatapp.models import Conversation, Message
-from tests.chatapp.viewing import PATIENCE, Screen
+from tests.chatapp.viewing import PATIENCE, Screen, delta, elsewhere, write
 from tests.fake_scripts import Delay, Finish, Script, Step, Text, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, send, settle
@@ -157,25 +158,31 @@ async def test_a_gap_in_a_text_is_answered_by_one_state(
 
 
 async def test_i4_a_text_that_is_ahead_of_an_untold_change_brings_it(
-    screen: Screen, client: AsyncClient, code: str, upstream: FakeUpstream
+    screen: Screen, code: str, alice: User
 ) -> None:
     """I4: who comes back after a delta's number must have been told all up to it.
 
+    The words are stored before they are told, as by the product: of words that are not stored,
+    the end of a turn that loses its lease, as on a computer that stood still, tells nothing.
+
     Breaks when: ``_pass_delta_on`` does not compare the numbers.
     """
-    gate = asyncio.Event()
-    upstream.enqueue(Script(steps=(Text("Well"), Wait(gate), Text(", yes."), Finish("stop"))))
-    begun = await send(client, code)
-    (*_, delta) = await screen.until("delta")
-    row = await Conversation.objects.aget(code=code)
-    await Conversation.objects.filter(pk=row.pk).aupdate(title="Stored", event_no=row.event_no + 1)
-    ahead = delta_event(row, begun, 4, ", yes.", delta["event_no"] + 1)
-    await wiring.bus().publish(ahead)
-    assert (await screen.next())["type"] == "state"
+    accepted = await elsewhere(alice, code)
+    await wiring.announcer().begun(accepted)
+    await screen.until("turn-started")
+    await write(accepted, "Well")
+    await wiring.bus().publish(delta(accepted, 0, "Well"))
+    await screen.until("delta")
+    number = accepted.event_no + 1
+    row = Conversation.objects.filter(code=code)
+    await row.aupdate(title="Stored", event_no=number)
+    await write(accepted, "Well, yes.")
+    await wiring.bus().publish(replace(delta(accepted, 4, ", yes."), event_no=number))
+    event = await screen.next()
+    assert (event["type"], event["turn"]["text"]) == ("state", "Well, yes.")
     assert screen.title == "Stored"
-    assert (await screen.next())["text"] == ", yes."
-    gate.set()
-    await screen.until("turn-finished")
+    await wiring.bus().publish(replace(delta(accepted, 10, " Or no."), event_no=number))
+    assert (await screen.next())["text"] == " Or no."
 
 
 async def test_i4_what_came_while_nobody_looked_is_shown_once(
