@@ -152,9 +152,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(COME_BACK)
         except NotFound:
             await self.close(NO_SUCH_CONVERSATION)
-        except asyncio.CancelledError:
-            raise
         except Exception:
+            # Whatever it is: the page comes back after this code, and reads the state anew.
             logger.exception("A viewer of conversation %s is sent away.", self._conversation_id)
             await self.close(1011)
 

@@ -142,6 +142,7 @@ class Importer:
             logger.error("Import %s: the database: %s", job.id, error)
             job.error = StorageUnavailable()
         except Exception:
+            # Whatever broke: the job gets its end, and the log the reason.
             logger.exception("Import %s failed.", job.id)
             job.error = InternalError()
         # Whatever ends this task now, how it ended is stored.
@@ -277,5 +278,6 @@ async def _repeat(work: Callable[[], Awaitable[Any]], interval: float) -> None:
         try:
             await work()
         except Exception:
+            # Leases and cancellations are looked at again, whatever broke.
             logger.exception("Keeping the imports failed; trying again.")
         await asyncio.sleep(interval)

@@ -311,6 +311,7 @@ class Runner:
         except UserFacingError as error:
             logger.info("After turn %s: %s", job.turn, error.message)
         except Exception:
+            # The reply is stored and told: what else was to be done is left to the next turn.
             logger.exception("What follows turn %s failed.", job.turn)
 
     async def _name(self, job: Job) -> None:

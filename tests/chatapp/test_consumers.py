@@ -14,7 +14,8 @@ from django.utils import timezone
 from chatapp import consumers, events, wiring
 from chatapp.bus import BACKLOG, Bus
 from chatapp.models import Conversation, Message
-from tests.chatapp.viewing import PATIENCE, Screen, delta, elsewhere, write
+from tests.chatapp.stage import until
+from tests.chatapp.viewing import Screen, delta, elsewhere, write
 from tests.fake_scripts import Delay, Finish, Script, Step, Text, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, send, settle
@@ -209,9 +210,7 @@ async def test_i4_what_came_while_nobody_looked_is_shown_once(
     await first.disconnect()
     unseen.set()
     reply = Message.objects.filter(conversation__code=code, seq=2, text__contains="Three")
-    async with asyncio.timeout(PATIENCE):
-        while not await reply.aexists():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(reply.exists)
     again = Screen(client, code, html=True)
     await again.connect()
     closed, _ = parts(await again.fragment())

@@ -16,7 +16,8 @@ from django.utils import timezone
 from chatapp import wiring
 from chatapp.conversations import spending
 from chatapp.errors import DailyLimit
-from chatapp.models import Conversation, DailyUse, ModelProfile, Turn
+from chatapp.models import Conversation, DailyUse, Message, ModelProfile, Turn
+from tests.chatapp.stage import until
 from tests.fake_scripts import Finish, Script, Text, Usage, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, fresh_product, send, settle
@@ -162,10 +163,8 @@ async def test_r03_a_reply_that_was_stopped_counts(
     """
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("word " * 100), Wait(gate), Finish("stop"))))
-    sent = await send(client, code, "Tell me " * 50)
-    stream = wiring.runner()._streams[sent["turn"]]
-    while not stream.text:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await send(client, code, "Tell me " * 50)
+    await until(lambda: Message.objects.filter(seq=2, text__contains="word").exists())
     await client.post(f"/c/{code}/stop/", headers=JSON)
     gate.set()
     await settle()
