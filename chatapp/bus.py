@@ -223,9 +223,8 @@ class Bus:
         while True:
             try:
                 message = await layer.receive(self._channel)
-            except asyncio.CancelledError:
-                raise
             except Exception:
+                # Redis raises many kinds, and whoever waits for its news waits on.
                 logger.warning("The channel layer failed; trying again.", exc_info=True)
                 await asyncio.sleep(1)
                 continue

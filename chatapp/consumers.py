@@ -57,7 +57,6 @@ SOCKETS_A_USER = 20
 FRAMES_ANSWERED = 20
 
 _open_sockets: Counter[int] = Counter()
-_LARGEST = 2**63 - 1
 
 
 class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
@@ -153,9 +152,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(COME_BACK)
         except NotFound:
             await self.close(NO_SUCH_CONVERSATION)
-        except asyncio.CancelledError:
-            raise
         except Exception:
+            # Whatever it is: the page comes back after this code, and reads the state anew.
             logger.exception("A viewer of conversation %s is sent away.", self._conversation_id)
             await self.close(1011)
 

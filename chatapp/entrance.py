@@ -1,5 +1,8 @@
 """HTTP/1.1 as it comes in: bodies handed on while they arrive, and no patience without end.
 
+Answers go out as fast as they are read: an application that sends piece by piece waits for whoever
+does not read them, and no answer gathers in memory.
+
 By itself Twisted keeps a whole body, takes the forms in it apart in the event loop, and only then
 calls Daphne, which copies all of it into memory at once: 20 MB of ``a=b&`` from anybody froze
 everybody for 8 s. Here the application is called as soon as the headers have come. It takes the
@@ -10,6 +13,7 @@ has been read.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +24,8 @@ from daphne.server import Server
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
+
+logger = logging.getLogger(__name__)
 
 # Half of its methods have types, and the others cannot be called from where all have.
 _TwistedChannel: Any = HTTPChannel
@@ -185,6 +191,23 @@ class Request(WebRequest):  # type: ignore[misc]
             self.channel.persistent = False
         super().handle_reply(message)
 
+    async def until_writable(self) -> None:
+        """Return when the peer has taken most of what was sent, or is gone."""
+        channel = self.channel
+        while channel is not None and not self.finished and not channel.writable.is_set():
+            await channel.writable.wait()
+            # The time to answer is counted from here: the peer took its own until now.
+            self.request_start = time.time()
+
+    def check_timeouts(self) -> None:
+        """Cut an answer that stands still: ended in order, half of it would pass for all."""
+        late = self.duration() > self.server.http_timeout
+        if late and self._response_started and not self.finished and self.channel is not None:
+            logger.warning("An answer is cut off: it stood still for %g s.", self.duration())
+            self.channel.forceAbortClient()
+        else:
+            super().check_timeouts()
+
     def finish(self) -> None:
         """The answer is complete."""
         if self.body is not None:
@@ -206,6 +229,22 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
     _idle = False
     _dropped: int | None = None
     #: Bytes read after a body was refused; None before.
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writable = asyncio.Event()
+        # While the network takes what is written; Twisted has said otherwise at 64 kB unsent.
+        self.writable.set()
+
+    def pauseProducing(self) -> None:
+        """The network takes no more for now."""
+        self.writable.clear()
+        super().pauseProducing()
+
+    def resumeProducing(self) -> None:
+        """It has taken what there was."""
+        super().resumeProducing()
+        self.writable.set()
 
     def connectionMade(self) -> None:
         """Nothing has come yet, and it must not take long."""
@@ -246,6 +285,7 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """The connection is gone."""
         self._stop_waiting()
+        self.writable.set()
         super().connectionLost(reason)
 
     def _send100Continue(self) -> None:
@@ -332,6 +372,12 @@ class StreamingServer(Server):  # type: ignore[misc]
         if isinstance(protocol, Request) and protocol.body is not None:
             scope["extensions"] = {_BODY: protocol.body}
         return super().create_application(protocol, scope)
+
+    async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
+        """Called with each ASGI message of an application, which waits for its return."""
+        await super().handle_reply(protocol, message)
+        if isinstance(protocol, Request) and message.get("more_body"):
+            await protocol.until_writable()
 
 
 def _reading(application: Callable[..., Any]) -> Callable[..., Any]:

@@ -144,6 +144,7 @@ class Importer:
             logger.error("Import %s: the database: %s", job.id, error)
             job.error = StorageUnavailable()
         except Exception:
+            # Whatever broke: the job gets its end, and the log the reason.
             if await self._is_gone(job):
                 logger.info("Import %s ended with the account that it was for.", job.id)
             else:
@@ -298,5 +299,6 @@ async def _repeat(work: Callable[[], Awaitable[Any]], interval: float) -> None:
         try:
             await work()
         except Exception:
+            # Leases and cancellations are looked at again, whatever broke.
             logger.exception("Keeping the imports failed; trying again.")
         await asyncio.sleep(interval)

@@ -89,5 +89,6 @@ async def _repeat(work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except Exception:
+            # Without it no lease would be renewed again: it goes on, whatever broke.
             logger.exception("Keeping the turns failed; trying again.")
             await asyncio.sleep(RETRY_INTERVAL)

@@ -14,21 +14,21 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from chatapp import activity, events
-from chatapp.announcing import Announcer, common
+from chatapp import activity
+from chatapp.announcing import Announcer
 from chatapp.bus import Bus
-from chatapp.checkpoints import Checkpoints
 from chatapp.conversations import progress
 from chatapp.conversations.sending import Accepted, Queued, aaccept_queued, astranded
 from chatapp.counting import message_tokens
 from chatapp.errors import InternalError, NotFound
+from chatapp.flushing import Flusher
 from chatapp.keeper import Keeper
 from chatapp.machinery import Machinery
 from chatapp.models import TurnStatus
 from chatapp.naming import name_by_first_words, name_by_model
 from chatapp.pacing import Pace
 from chatapp.preparation import Means, prepare_in_background
-from chatapp.rendering import fragments
+from chatapp.rendering_pool import RenderingPool
 from chatapp.streams import LiveStream
 from chatapp.turns import Asked, Concluded, Job, Said, Step, Thought, run_turn, status_of
 from compression.exceptions import UserFacingError
@@ -47,7 +47,12 @@ class Runner:
     """The turns of this process."""
 
     def __init__(
-        self, machinery: Machinery, bus: Bus, announcer: Announcer, pace: Pace | None = None
+        self,
+        machinery: Machinery,
+        bus: Bus,
+        announcer: Announcer,
+        pace: Pace | None = None,
+        pool: RenderingPool | None = None,
     ) -> None:
         self.holder = uuid.uuid4().hex
         self._machinery = machinery
@@ -57,7 +62,7 @@ class Runner:
         self._streams: dict[int, LiveStream] = {}
         self._jobs: set[asyncio.Task[Any]] = set()
         self._ending = False
-        self._checkpoints = Checkpoints()
+        self._flusher = Flusher(bus, pool or RenderingPool())
         self._keeper = Keeper(
             holder=self.holder,
             streams=self._streams,
@@ -167,7 +172,7 @@ class Runner:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
         await asyncio.gather(*running, *self._jobs, *self._keeper.end(), return_exceptions=True)
-        await self._checkpoints.aclose()
+        await self._flusher.aclose()
         await self._bus.aclose()
 
     # One turn
@@ -193,7 +198,7 @@ class Runner:
 
     async def _ending_of(self, stream: LiveStream) -> progress.Ending:
         """Run the turn; how it ended."""
-        flusher = asyncio.create_task(self._flush_when_due(stream))
+        self._flusher.begin(stream)
         try:
             stream.begin()
             concluded = await self._drive(stream)
@@ -217,8 +222,6 @@ class Runner:
             # The end of the way: whatever broke, the turn gets its status and the log the reason.
             logger.exception("Turn %s failed.", stream.job.turn)
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
-        finally:
-            flusher.cancel()
         return ending
 
     async def _drive(self, stream: LiveStream) -> Concluded:
@@ -251,58 +254,10 @@ class Runner:
                 return step
         return None
 
-    async def _flush_when_due(self, stream: LiveStream) -> None:
-        """Show what came, at the stream's pace; the reply is read on meanwhile."""
-        while True:
-            await stream.waits.wait()
-            stream.waits.clear()
-            await asyncio.sleep(max(0.0, stream.due_in))
-            try:
-                await self._flush(stream)
-            except Exception:
-                # The reply goes on, and its end brings the whole text.
-                logger.exception("Words of turn %s could not be shown.", stream.job.turn)
-
-    async def _flush(self, stream: LiveStream) -> None:
-        """Store what came, then tell viewers, rendered once for all of them."""
-        await stream.announced.wait()
-        if not stream.pending:
-            return
-        if not await self._checkpoints.store(stream.gather()):
-            stream.lose()
-            return
-        job = stream.job
-        if not self._bus.watched(job.conversation_id):
-            stream.take()
-            return
-        stream.catch_up()
-        offset, reasoning_offset = len(stream.text), len(stream.reasoning)
-        text, reasoning = stream.take()
-        delta = events.Delta(
-            turn=job.turn,
-            seq=job.reply_seq,
-            offset=offset,
-            text=text,
-            reasoning_offset=reasoning_offset,
-            reasoning=reasoning,
-            **common(job.conversation_id, stream.event_no),
-        )
-        await self._bus.publish(delta, fragments.render_event(delta, stream.render()))
-
-    async def _tell_the_rest(self, stream: LiveStream) -> None:
-        """The last delta, so that the deltas together are the reply. Never raises."""
-        if not stream.pending or stream.lost:
-            return
-        try:
-            await self._flush(stream)
-        except Exception:
-            # The end of the turn brings the whole text in any case.
-            logger.exception("The last words of turn %s could not be told.", stream.job.turn)
-
     async def _with_text(self, stream: LiveStream, ending: progress.Ending) -> progress.Ending:
         """The ending with all that came."""
         stream.gather()
-        stream.take()
+        stream.take(shown=False)
         text = stream.text
         error, kept = ending.error, bool(text.strip())
         if error is not None:
@@ -323,7 +278,7 @@ class Runner:
         job, stream.finishing = stream.job, True
         # The end of a turn is told after its beginning, also when nothing was ever asked.
         await stream.told()
-        await self._tell_the_rest(stream)
+        await self._flusher.finish(stream)
         ending = await self._with_text(stream, ending)
         for attempt in range(FINISH_TRIES):
             if stream.lost:
@@ -356,6 +311,7 @@ class Runner:
         except UserFacingError as error:
             logger.info("After turn %s: %s", job.turn, error.message)
         except Exception:
+            # The reply is stored and told: what else was to be done is left to the next turn.
             logger.exception("What follows turn %s failed.", job.turn)
 
     async def _name(self, job: Job) -> None:

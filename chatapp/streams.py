@@ -14,6 +14,8 @@ from chatapp.turns import Job
 
 # A slow rendering stretches the interval, so that rendering takes at most a fifth of the time.
 RENDERING_SHARE = 5
+# Characters of what nobody has seen that are rendered at once; others may have their turn between.
+PORTION = 10_000
 # Seconds by which a flush may come early: a reply is read at the same pace, and what has just been
 # read need not wait for a moment so near.
 EARLY = 0.01
@@ -27,6 +29,11 @@ class LiveStream:
     event_no: int
     pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
+    flusher: asyncio.Task[None] | None = None
+    #: Shows what comes, until it has ``ended``.
+    flushing: bool = False
+    #: Some of it is being stored and shown right now.
+    ended: bool = False
     text: str = ""
     #: What viewers have been told. All of it is stored: see ``gather``.
     reasoning: str = ""
@@ -51,8 +58,10 @@ class LiveStream:
     _gathered: tuple[str, str] = ("", "")
     #: Text and reasoning that are being stored, to be shown next.
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
-    _unrendered: list[str] = field(default_factory=list)
-    _unrendered_reasoning: list[str] = field(default_factory=list)
+    _unseen: list[tuple[str, str]] = field(default_factory=list)
+    #: Text and reasoning that were told while nobody looked, and are not rendered yet.
+    _unrendered: list[tuple[str, str]] = field(default_factory=list)
+    #: The same for those who look.
     _rendering: float = 0.0
     #: Seconds that the last rendering took.
     _flushed_at: float = 0.0
@@ -123,28 +132,46 @@ class LiveStream:
             first=not (self.text or self.reasoning),
         )
 
-    def take(self) -> tuple[str, str]:
-        """What was gathered; it counts as shown from here on."""
+    def take(self, *, shown: bool) -> tuple[str, str]:
+        """What was gathered; it counts as told from here on. ``shown``: somebody looks."""
         (text, reasoning), self._gathered = self._gathered, ("", "")
         self.text += text
         self.reasoning += reasoning
-        self._unrendered.append(text)
-        self._unrendered_reasoning.append(reasoning)
+        self._unrendered.append((text, reasoning))
+        if not shown:
+            self._unseen += self._unrendered
+            self._unrendered.clear()
         return text, reasoning
 
+    @property
+    def unseen(self) -> bool:
+        """Whether :meth:`catch_up` is to be called before :meth:`render`."""
+        return bool(self._unseen)
+
+    @property
+    def to_render(self) -> int:
+        """Characters that the next call of these two goes over."""
+        waiting = self._unseen or self._unrendered
+        return self._renderer.open_length + sum(len(one) for pair in waiting for one in pair)
+
+    def catch_up(self) -> None:
+        """Render a portion of what came while nobody looked.
+
+        Who has come since was shown it as a whole: in the next update it would come once more.
+        """
+        text, reasoning = _joined(self._unseen)
+        self._renderer.feed(text[:PORTION], reasoning[:PORTION])
+        rest = text[PORTION:], reasoning[PORTION:]
+        self._unseen = [rest] if any(rest) else []
+
     def render(self) -> markdown.Update:
-        """What the last flushes change on the screen. Slow renderings space the flushes out."""
+        """What the last flush changes on the screen. Slow renderings space the flushes out."""
         begun = time.monotonic()
-        update = self._renderer.feed("".join(self._unrendered), "".join(self._unrendered_reasoning))
+        update = self._renderer.feed(*_joined(self._unrendered))
         self._unrendered.clear()
-        self._unrendered_reasoning.clear()
         self._rendering = time.monotonic() - begun
         return update
 
-    def catch_up(self) -> None:
-        """Render what came while nobody looked: who has come since was shown it as a whole.
 
-        Else the next update would bring it a second time.
-        """
-        if self._unrendered:
-            self.render()
+def _joined(pieces: list[tuple[str, str]]) -> tuple[str, str]:
+    return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)

@@ -167,7 +167,7 @@ def runner() -> Runner:
     """The turns of this process."""
     # For servers that tell no beginning; the others have arrived.
     presence().arrive()
-    return Runner(machinery(), bus(), announcer(), pace())
+    return Runner(machinery(), bus(), announcer(), pace(), rendering_pool())
 
 
 def started() -> bool:

@@ -119,6 +119,7 @@ class Ladder:
             await self._note(error, summarizer, draft)
             raise
         except Exception as error:
+            # Whatever a host's summariser raises: the next one is tried.
             logger.exception("The summariser %s broke", summarizer.label)
             broken = SummarizerError()
             await self._note(broken, summarizer, draft)

@@ -112,6 +112,7 @@ class Run:
                 raise
             return outcome
         except Exception as error:
+            # Whatever a host's part raises: the lease is given back, and the run has an end.
             logger.exception("The compression of conversation %s broke", conversation_id)
             outcome = self._failure(SummarizerError())
             await self._end(outcome)

@@ -124,12 +124,11 @@ def first_tokens(turn_ids: Sequence[int]) -> None:
         )
 
 
-def set_truncated(conversation_id: int, through: int) -> int:
-    """Leave the messages up to ``through`` out of requests; the new ``event_no``."""
+def set_truncated(conversation_id: int, through: int) -> None:
+    """Leave the messages up to ``through`` out of requests."""
     Conversation.objects.filter(pk=conversation_id).update(
         truncated_through=through, event_no=F("event_no") + 1
     )
-    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
 
 
 def _number(conversation_id: int) -> int:

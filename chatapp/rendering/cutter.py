@@ -83,6 +83,11 @@ class Cutter:
         text = self._buffer[self._start :]
         return Piece(text=self._head + text if text else "", continued=self._continued)
 
+    @property
+    def open_length(self) -> int:
+        """Characters that have come since the last cut."""
+        return len(self._buffer) - self._start
+
     def _with_newlines(self, text: str) -> str:
         """``text`` with each CR LF and CR as LF; a last CR waits for what follows it."""
         if self._carriage_return:

@@ -56,6 +56,11 @@ class StreamRenderer:
             closed_html="".join(closed), open_html=open_html, thoughts_html=self._think(thoughts)
         )
 
+    @property
+    def open_length(self) -> int:
+        """Characters of the block that is still being written: each update goes over them again."""
+        return self._cutter.open_length
+
     def _think(self, thoughts: str) -> str:
         self._thoughts += thoughts
         end = settled(self._thoughts) if has_a_look(thoughts) else 0

@@ -167,6 +167,7 @@ def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
                 logger.error("%s %s: the database: %s", request.method, view.__name__, error)
                 return failure(request, StorageUnavailable())
             except Exception:
+                # The end of the way: the person gets a card or JSON, the log the reason.
                 logger.exception("%s %s failed.", request.method, view.__name__)
                 return failure(request, InternalError())
 

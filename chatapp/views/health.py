@@ -32,6 +32,7 @@ async def _database_answers() -> bool:
     try:
         await _aselect()
     except Exception:
+        # A wrong address or password is no answer either.
         logger.exception("The database does not answer.")
         return False
     return True

@@ -43,15 +43,17 @@ const view = () => find("[data-refresh]", drawer)?.dataset.refresh;
 
 /** The texts that are asked for: only the last one counts, in whatever order they come. */
 function follow() {
-  document.body.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.target !== body) return;
-    coming = event.detail.requestConfig;
+  document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
+    if (detail.target !== body) return;
+    const asked = detail.requestConfig;
+    coming = asked;
     outdated = false;
-  });
-  document.body.addEventListener("htmx:afterRequest", (event) => {
-    if (event.detail.requestConfig !== coming) return;
-    coming = null;
-    if (outdated) refresh();
+    // htmx tells its end to the button that asked, which a state may have replaced meanwhile.
+    detail.xhr.addEventListener("loadend", () => {
+      if (asked !== coming) return;
+      coming = null;
+      if (outdated) refresh();
+    });
   });
 }
 

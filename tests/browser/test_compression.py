@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import BrowserContext, WebSocketRoute, expect
+from playwright.async_api import BrowserContext, Route, WebSocketRoute, expect
 
 from tests.browser.screen import Screen
 from tests.browser.scripts import FOR_EVER, summary
@@ -142,6 +143,31 @@ async def test_a_summary_can_be_seen_edited_and_undone(screen: Screen) -> None:
     assert screen.complaints == []
 
 
+async def test_the_drawer_follows_though_the_button_that_asked_is_gone(screen: Screen) -> None:
+    """A state that comes while the text is on its way makes the divider anew.
+
+    Breaks when: the end of the request is heard of by the button alone that it was made by.
+    """
+    await fill(screen, 3)
+    await screen.button("Compact").click()
+    await expect(screen.status).to_have_text("Conversation compressed")
+    replaced = asyncio.Event()
+
+    async def held(route: Route) -> None:
+        await replaced.wait()
+        await route.continue_()
+
+    await screen.page.route("**/summaries/**", held, times=1)
+    divider = screen.page.get_by_role("region", name="Compressed messages")
+    await divider.get_by_role("button", name="View summary").click()
+    await divider.evaluate("one => { one.innerHTML = one.innerHTML; }")
+    replaced.set()
+    drawer = screen.page.get_by_role("complementary", name="What the model sees")
+    await expect(drawer).to_contain_text("Version 1: 4 messages")
+    await screen.page.locator("#alerts").get_by_role("button", name="Undo").click()
+    await expect(drawer).not_to_contain_text("Version 1: 4 messages")
+
+
 async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     screen: Screen, signed_in: BrowserContext
 ) -> None:
@@ -153,6 +179,8 @@ async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     """
     await fill(screen, 3)
     await screen.button("Compact").click()
+    # A page that is left takes with it what was still on its way to the server.
+    await expect(screen.status).to_have_text("Conversation compressed")
     other = Screen(await signed_in.new_page())
     for one in (screen, other):
         await one.page.goto(screen.page.url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,10 +16,11 @@ from django.utils import timezone
 from chatapp import wiring
 from chatapp.conversations import spending
 from chatapp.errors import DailyLimit
-from chatapp.models import Conversation, DailyUse, ModelProfile, Turn
+from chatapp.models import Conversation, DailyUse, Message, ModelProfile, Turn
+from tests.chatapp.stage import until
 from tests.fake_scripts import Finish, Script, Text, Usage, Wait
 from tests.fake_upstream import FakeUpstream
-from tests.inprocess import HTMX, JSON, fresh_product, new_conversation, send, settle, signed_in
+from tests.inprocess import HTMX, JSON, fresh_product, send, settle
 from tests.reviewing import browser_of, page
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
@@ -28,24 +28,10 @@ pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 AN_ID = "00000000-0000-4000-8000-000000000001"
 
 
-@pytest.fixture
-async def upstream(settings: Any, transactional_db: None) -> AsyncIterator[FakeUpstream]:
+@pytest.fixture(autouse=True)
+def limit(settings: Any) -> None:
+    """So many tokens a day, unless a test says otherwise."""
     settings.DAILY_TOKENS_PER_USER = 1_000
-    async with FakeUpstream() as fake:
-        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = fake.base_url, "a-key"
-        async with fresh_product():
-            yield fake
-            await settle()
-
-
-@pytest.fixture
-async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
-    return await signed_in(alice)
-
-
-@pytest.fixture
-async def code(client: AsyncClient) -> str:
-    return await new_conversation(client)
 
 
 def answer(prompt: int, completion: int) -> Script:
@@ -177,10 +163,8 @@ async def test_r03_a_reply_that_was_stopped_counts(
     """
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("word " * 100), Wait(gate), Finish("stop"))))
-    sent = await send(client, code, "Tell me " * 50)
-    stream = wiring.runner()._streams[sent["turn"]]
-    while not stream.text:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+    await send(client, code, "Tell me " * 50)
+    await until(lambda: Message.objects.filter(seq=2, text__contains="word").exists())
     await client.post(f"/c/{code}/stop/", headers=JSON)
     gate.set()
     await settle()
@@ -230,8 +214,7 @@ async def test_without_a_limit_nothing_is_counted(
     assert not await DailyUse.objects.aexists()
 
 
-def test_each_person_and_each_day_has_its_own(alice: User, bob: User, settings: Any) -> None:
-    settings.DAILY_TOKENS_PER_USER = 1_000
+def test_each_person_and_each_day_has_its_own(alice: User, bob: User) -> None:
     yesterday = timezone.localdate() - timedelta(days=1)
     DailyUse.objects.create(person=alice, day=yesterday, tokens=5_000)
     spending.require_within_limit(alice.pk)
@@ -245,7 +228,7 @@ def test_the_day_is_that_of_the_servers_time_zone(
     alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Breaks when: the day is UTC's, whatever TIME_ZONE says."""
-    settings.DAILY_TOKENS_PER_USER, settings.TIME_ZONE = 1_000, "Pacific/Auckland"
+    settings.TIME_ZONE = "Pacific/Auckland"
     monkeypatch.setattr(timezone, "now", lambda: datetime(2026, 6, 1, 13, 30, tzinfo=UTC))
     DailyUse.objects.create(person=alice, day="2026-06-02", tokens=1_000)
     with pytest.raises(DailyLimit, match="00:00 NZST, in 22 h 30 min"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import time
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.testing import StringTransport
 
 from chatapp import entrance
 from chatapp.deployment.many import proxy
 from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.benchmarks._processes import sessions
-from tests.servers import RunningServer, free_port, start_server, status_of
+from tests.servers import RunningServer, free_port, manage, start_server, status_of
 from tests.services import ensure_nginx
 
 MEGABYTE = 1024**2
@@ -490,6 +492,71 @@ def test_a_slow_honest_body_gets_through(impatient: RunningServer) -> None:
             time.sleep(0.1)
         assert Answer(made).status == 201
     assert time.monotonic() - begun > 2 * 0.5
+
+
+LARGE_CONVERSATION = """
+from django.contrib.auth.models import User
+from django.utils import timezone
+from chatapp.models import Conversation, Message
+owner = User.objects.get(username="viewer-0")
+row = Conversation.objects.create(owner=owner, next_seq=2001)
+now = timezone.now()
+Message.objects.bulk_create(
+    Message(conversation=row, seq=seq, role="user", text="x" * 16_000, created_at=now)
+    for seq in range(1, 2001)
+)
+print(row.code)
+"""
+
+
+def test_i26_an_answer_waits_for_who_reads_it(shared: RunningServer, session: str) -> None:
+    """I26: an export of 32 MB to somebody who does not read takes no memory, and goes on later.
+
+    Breaks when: what an application sends is taken whether or not the network takes it.
+    """
+    code = manage(shared, "shell", "--no-imports", "-c", LARGE_CONVERSATION).strip()
+    asked = head(f"/c/{code}/export/?format=json", "Connection: close", method="GET")
+    asked = asked.replace(b"csrftoken", b"sessionid=" + session.encode() + b"; csrftoken")
+    sizes = []
+    for is_deleted in (False, True):
+        before = resident(shared)
+        with connected(shared) as made:
+            made.sendall(asked)
+            first = made.recv(1024)
+            assert first.startswith(b"HTTP/1.1 200")
+            # Time enough to read all of it from the database.
+            for _ in range(100):
+                assert status_of(f"{shared.base_url}/healthz") == 200
+            assert resident(shared) - before < 20 * MEGABYTE
+            if is_deleted:
+                with connected(shared) as other:
+                    path = f"/c/{code}/delete/"
+                    other.sendall(head(path, "Content-Length: 0", session=session))
+                    assert Answer(other).status == 200
+            size = len(first)
+            while piece := made.recv(1 << 20):
+                size += len(piece)
+            sizes.append(size)
+    # What was not read from the database before the deletion is not in it.
+    assert sizes[0] > 32_000_000 > 16_000_000 > sizes[1]
+
+
+async def test_i26_who_is_gone_is_not_waited_for() -> None:
+    """Breaks when: an application that waits for the network is not told of its end."""
+    server = entrance.StreamingServer(nobody, endpoints=["tcp:0"])
+    server.connections = {}
+    channel = entrance.Factory(server).buildProtocol(None)
+    assert channel is not None
+    transport: Any = StringTransport
+    channel.makeConnection(transport())
+    request = entrance.Request(channel)
+    channel.requests.append(request)
+    channel.pauseProducing()
+    waiting = asyncio.create_task(request.until_writable())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    channel.connectionLost()
+    await asyncio.wait_for(waiting, SOON)
 
 
 class Network:

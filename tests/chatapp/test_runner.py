@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import threading
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -21,6 +23,8 @@ from chatapp.conversations import progress, sending
 from chatapp.keeper import Keeper
 from chatapp.models import Conversation, Message, Turn
 from chatapp.pacing import Pace
+from chatapp.rendering.limits import LARGE
+from chatapp.rendering.stream import StreamRenderer, Update
 from chatapp.runner import Runner
 from chatapp.streams import LiveStream
 from chatapp.turns import Job
@@ -149,6 +153,75 @@ def kept_of(seq: int) -> str:
         return Message.objects.values_list("text", flat=True).get(seq=seq)
     finally:
         connections.close_all()
+
+
+async def test_a_reply_that_ends_while_it_is_being_stored_is_stored_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first words are shown without waiting for a second time.
+
+    Breaks when: the end of a reply cuts off the flush under way.
+    """
+    taken: list[str] = []
+    gate = asyncio.Event()
+    store = progress.acheckpoint
+
+    async def held_up(texts: Any) -> set[int]:
+        taken.extend(one.text for one in texts)
+        await gate.wait()
+        return await store(texts)
+
+    finish = stage.runner._finish
+
+    async def finished(stream: LiveStream, ending: progress.Ending) -> None:
+        gate.set()
+        await finish(stream, ending)
+
+    monkeypatch.setattr(progress, "acheckpoint", held_up)
+    monkeypatch.setattr(stage.runner, "_finish", finished)
+    stage.upstream.enqueue(saying("Well, yes."))
+    accepted = await stage.send()
+    assert (await stage.ended(accepted)).status == "complete"
+    assert deltas(stage) == "Well, yes."
+    assert taken == ["Well, yes."]
+
+
+LONG_CODE = "```python\n" + "".join(f"value_{n} = {n} * {n}\n" for n in range(400)) + "```\n"
+LONG_TABLE = "| a | b |\n| - | - |\n" + "".join(f"| {n} | *{n}* |\n" for n in range(150)) + "\n"
+
+
+async def test_i25_long_blocks_are_rendered_beside_the_event_loop(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I25, I22: in order all the same, and equal to what a fresh page shows.
+
+    Breaks when: a long block is rendered where every other reply would wait, or two of its
+    renderings meet.
+    """
+    on_the_loop: list[int] = []
+    feed = StreamRenderer.feed
+
+    def watched(self: StreamRenderer, text: str, thoughts: str = "") -> Update:
+        if threading.current_thread() is threading.main_thread():
+            on_the_loop.append(self.open_length + len(text))
+        return feed(self, text, thoughts)
+
+    monkeypatch.setattr(StreamRenderer, "feed", watched)
+    text = f"Before.\n\n{LONG_CODE}\nBetween.\n\n{LONG_TABLE}After."
+    stage.upstream.enqueue(saying(text, seconds_a_word=0.0005))
+    await stage.say()
+    assert deltas(stage) == text
+    assert on_the_loop
+    assert max(on_the_loop) <= LARGE
+    html = [one.html for one in stage.seen if one.type == "delta"]
+    closed = "".join(part(fragment, "closed") for fragment in html)
+    assert (closed, part(html[-1], "open")) == StreamRenderer.split(text)
+
+
+def part(fragment: str, name: str) -> str:
+    """What a delta's fragment puts into the closed or the open part of its message."""
+    found = re.search(rf'<div id="m-\d+-{name}"[^>]*>(.*?)</div>(?=<div id="m-|$)', fragment, re.S)
+    return found[1] if found else ""
 
 
 async def test_a_database_that_takes_nothing_holds_no_words_back_for_long(

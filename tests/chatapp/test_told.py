@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
-from chatapp import consumers, events, wiring
-from chatapp.announcing import common
-from chatapp.conversations import progress, sending
+from chatapp import consumers, wiring
+from chatapp.conversations import progress
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.models import Conversation, Message, TurnStatus
 from chatapp.preparation import Means, prepare_in_background
@@ -29,46 +27,13 @@ from tests.chatapp.moody import Moody
 from tests.chatapp.stage import COUNTER, stored, until
 from tests.chatapp.test_preparation import PROFILE, with_tools
 from tests.chatapp.test_turns import fill
-from tests.chatapp.viewing import Screen
+from tests.chatapp.viewing import Screen, delta, elsewhere, write
 from tests.fake_scripts import Finish, Script, Text, Wait
 from tests.fake_upstream import FakeUpstream
-from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
+from tests.inprocess import JSON, send, settle
 from tests.mirror import Json, Pages
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.events]
-
-
-@pytest.fixture
-async def upstream(settings: Any, transactional_db: None) -> AsyncIterator[FakeUpstream]:
-    async with FakeUpstream() as fake:
-        settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = fake.base_url, "a-key"
-        async with fresh_product():
-            yield fake
-            await settle()
-
-
-@pytest.fixture
-async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
-    return await signed_in(alice)
-
-
-@pytest.fixture
-async def code(client: AsyncClient) -> str:
-    return await new_conversation(client)
-
-
-@pytest.fixture
-async def pk(code: str) -> int:
-    return (await Conversation.objects.aget(code=code)).pk
-
-
-@pytest.fixture
-async def screen(client: AsyncClient, code: str) -> AsyncIterator[Screen]:
-    screen = Screen(client, code)
-    await screen.connect()
-    await screen.until("state")
-    yield screen
-    await screen.disconnect()
 
 
 # No word less
@@ -101,39 +66,6 @@ async def test_i4_a_socket_that_connects_late_is_told_the_whole_reply(
     while page.text[2] != ["One", "two", "three", "four"]:
         page.apply(await late.fragment())
     await late.disconnect()
-
-
-async def elsewhere(owner: User, code: str) -> sending.Accepted:
-    """A turn that another process runs."""
-    accepted = await sending.aaccept(
-        owner.pk,
-        code,
-        text="Hello",
-        client_msg_id=uuid4(),
-        tokens=5,
-        model="fake-model",
-        holder="another process",
-    )
-    assert isinstance(accepted, sending.Accepted)
-    return accepted
-
-
-async def write(accepted: sending.Accepted, text: str) -> None:
-    """What that process stores of its reply."""
-    one = progress.Checkpoint(
-        message_id=accepted.reply_id, turn=accepted.turn, text=text, reasoning=""
-    )
-    assert await progress.acheckpoint([one]) == set()
-
-
-def delta(accepted: sending.Accepted, offset: int, text: str) -> events.Delta:
-    return events.Delta(
-        turn=accepted.turn,
-        seq=accepted.reply_seq,
-        offset=offset,
-        text=text,
-        **common(accepted.conversation_id, accepted.event_no),
-    )
 
 
 async def test_i7_a_state_brings_no_less_than_was_told(

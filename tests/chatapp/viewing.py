@@ -1,14 +1,19 @@
-"""A viewer of a conversation in the test's own process."""
+"""A viewer of a conversation in the test's own process, and a turn that another process runs."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from uuid import uuid4
 
 from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
 from django.test import AsyncClient
 
+from chatapp import events
+from chatapp.announcing import common
 from chatapp.asgi import application
+from chatapp.conversations import progress, sending
 from tests.inprocess import JSON
 from tests.mirror import Json, Mirror
 
@@ -81,3 +86,37 @@ class Screen(Mirror):
                 if self.difference(fresh) is None:
                     return
                 assert (await self.next())["type"] != "closed"
+
+
+async def elsewhere(owner: User, code: str) -> sending.Accepted:
+    """A turn that another process runs."""
+    accepted = await sending.aaccept(
+        owner.pk,
+        code,
+        text="Hello",
+        client_msg_id=uuid4(),
+        tokens=5,
+        model="fake-model",
+        holder="another process",
+    )
+    assert isinstance(accepted, sending.Accepted)
+    return accepted
+
+
+async def write(accepted: sending.Accepted, text: str) -> None:
+    """What that process stores of its reply."""
+    one = progress.Checkpoint(
+        message_id=accepted.reply_id, turn=accepted.turn, text=text, reasoning=""
+    )
+    assert await progress.acheckpoint([one]) == set()
+
+
+def delta(accepted: sending.Accepted, offset: int, text: str) -> events.Delta:
+    """What that process tells of it."""
+    return events.Delta(
+        turn=accepted.turn,
+        seq=accepted.reply_seq,
+        offset=offset,
+        text=text,
+        **common(accepted.conversation_id, accepted.event_no),
+    )

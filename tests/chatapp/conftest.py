@@ -9,6 +9,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
+from chatapp.models import Conversation
+from tests.chatapp.viewing import Screen
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import fresh_product, new_conversation, settle, signed_in
 
@@ -33,3 +35,19 @@ async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
 async def code(client: AsyncClient) -> str:
     """Alice's conversation, still empty."""
     return await new_conversation(client)
+
+
+@pytest.fixture
+async def pk(code: str) -> int:
+    """The key of that conversation's row."""
+    return (await Conversation.objects.aget(code=code)).pk
+
+
+@pytest.fixture
+async def screen(client: AsyncClient, code: str) -> AsyncIterator[Screen]:
+    """A screen that follows the conversation and has been told how it is."""
+    screen = Screen(client, code)
+    await screen.connect()
+    await screen.until("state")
+    yield screen
+    await screen.disconnect()
