@@ -17,6 +17,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatapp.admin.acts import Recorded
 from chatapp.conversations.profiles import OPERATOR, forget, in_force, lessons
 from chatapp.llm.lessons import Lesson
 from chatapp.llm.profiles import SMALLEST_WINDOW
@@ -74,7 +75,7 @@ class ModelProfileForm(ModelForm):
 
 
 @admin.register(ModelProfile)
-class ModelProfileAdmin(ModelAdmin):
+class ModelProfileAdmin(Recorded, ModelAdmin):
     """Windows, abilities and prices. What is set here stays, whatever a server says later.
 
     What refusals taught is shown beside them, and can be reset, of one model or of many.
