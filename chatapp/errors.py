@@ -160,8 +160,7 @@ class DailyLimit(ChatError):
     code = "daily_limit"
     status = 429
     default_message = (
-        "You have used today what one person may use in a day. It begins anew at midnight. "
-        "Nothing was sent."
+        "You have reached your limit for today. A new day begins at midnight. Nothing was sent."
     )
 
     @classmethod
@@ -171,7 +170,7 @@ class DailyLimit(ChatError):
         hours, rest = divmod(int(minutes), 60)
         wait = f"{hours} h {rest} min" if hours else f"{rest} min"
         return cls(
-            "You have used today what one person may use in a day. It begins anew at "
+            "You have reached your limit for today. A new day begins at "
             f"{ends_at:%H:%M %Z}, in {wait}. Nothing was sent.",
             fields={"ends_at": ends_at.isoformat()},
         )

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
-from chatapp.conversations.records import record_access
+from chatapp.conversations.records import PAGES, record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
 from chatapp.rendering import wording
 from chatapp.text import visible
@@ -51,6 +51,23 @@ class DegradedFilter(admin.SimpleListFilter):
         if self.value() in {"yes", "no"}:
             return queryset.filter(active_degraded=self.value() == "yes")
         return queryset
+
+
+class LooksFilter(admin.SimpleListFilter):
+    """Records by whether somebody looked or changed something."""
+
+    title = "what"
+    parameter_name = "looks"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """One or the other."""
+        return [("yes", "looks"), ("no", "changes")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """A look is recorded by the page that was looked at."""
+        if self.value() == "yes":
+            return queryset.filter(what__in=PAGES)
+        return queryset.exclude(what__in=PAGES) if self.value() == "no" else queryset
 
 
 class Shown(ReviewAdmin):
@@ -306,7 +323,7 @@ class AccessRecordAdmin(Shown):
     """Who looked at another person's conversation, or changed what; nobody changes the record."""
 
     list_display = (moments("at"), "looked", "owned", "name", "what")
-    list_filter = ("what", "at")
+    list_filter = (LooksFilter, "at")
     search_fields = ("viewer_name", "owner_name")
     ordering = ("-at", "-pk")
 

@@ -8,6 +8,8 @@ from django.contrib.auth.models import User
 
 from chatapp.models import AccessRecord, Conversation
 
+#: What a look is recorded as.
+PAGES = ("conversation", "summary", "messages")
 #: Characters that a record has for what was done, and for a name.
 LONGEST = 64
 LONGEST_NAME = 150
@@ -16,8 +18,7 @@ LONGEST_NAME = 150
 def record_access(*, viewer: User, conversation: Conversation, what: str) -> None:
     """Remember a look at another person's conversation; one's own leaves no record.
 
-    ``what`` is the page, ``conversation``, ``summary`` or ``messages``, or what was done; past
-    the characters that there are for it, it is cut.
+    ``what`` is the page, one of ``PAGES``, or what was done to it, cut where a record ends.
     """
     if viewer.pk != conversation.owner_id:
         AccessRecord.objects.create(

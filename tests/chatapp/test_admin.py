@@ -418,7 +418,9 @@ def test_what_was_learned_of_a_model_is_seen_with_where_it_came_from(root: Clien
     assert "server: max_model_len" in text
     assert "2026-01-02T03:04:05" in text
     assert re.search(r"4,096: seen once, last <time [^>]*>[^<]*</time>, in force", text)
-    assert "window: 4,096" in page(root, f"{BASE}modelprofile/")
+    listed = page(root, f"{BASE}modelprofile/")
+    assert "window: 4,096" in listed
+    assert "16,000" in listed
 
 
 @pytest.mark.parametrize("bulk", [True, False])

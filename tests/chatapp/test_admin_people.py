@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+from chatapp.conversations.records import record_act
 from chatapp.models import AccessRecord, ModelProfile
 from tests.reviewing import browser_of, page
 
@@ -228,3 +229,14 @@ def test_n07_names_that_hide_something_show_it(root: User) -> None:
         assert shown in text, path
         left = re.sub(r'<input[^>]*name="(?:user)?name"[^>]*>', "", text)
         assert "\u115f" not in left, path
+
+
+def test_records_are_told_apart_by_looks_and_changes(root: User) -> None:
+    """Breaks when: the filter lists every sentence that was ever recorded, or mixes the two."""
+    client = browser_of(root)
+    record_act(actor=root, name="anna", kind="user", act="Changed password.")
+    AccessRecord.objects.create(viewer_name="helper", owner_name="bob", what="messages")
+    records = "/admin/chatapp/accessrecord/"
+    looks, changes = (page(client, f"{records}?looks={which}") for which in ("yes", "no"))
+    assert ("messages" in looks, "Changed password." in looks) == (True, False)
+    assert ("bob" in changes, "Changed password." in changes) == (False, True)

@@ -81,10 +81,10 @@ async def test_r03_past_the_limit_nothing_is_sent(
     assert refused.status_code == 429
     error = refused.json()["error"]
     assert error["code"] == "daily_limit"
-    assert "It begins anew at 00:00 UTC, in " in error["message"]
+    assert "A new day begins at 00:00 UTC, in " in error["message"]
     assert datetime.fromisoformat(error["fields"]["ends_at"]) > timezone.now()
     as_card = await client.post(f"/c/{code}/messages/", fields, headers=HTMX)
-    assert "It begins anew at" in as_card.content.decode()
+    assert "A new day begins at" in as_card.content.decode()
     assert len(upstream.chats) == 2
     row = await Conversation.objects.aget()
     assert row.next_seq == 5
