@@ -194,6 +194,7 @@ class Machinery:
         """Usage of the next request of a conversation with so many ruler tokens in its tail."""
         # A process that has just begun may not have heard of any model yet.
         self.catalogue.recall()
+        self.catalogue.reread(model or row.model)
         profile = self.catalogue.known_profile(model or row.model)
         sized = context.sizes(
             reading.frame(row),
