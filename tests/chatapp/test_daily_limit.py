@@ -14,11 +14,17 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp import wiring
+from chatapp import activity, wiring
 from chatapp.conversations import spending
 from chatapp.errors import DailyLimit
+from chatapp.llm.client import ChatRequest
+from chatapp.llm.errors import LLMError
+from chatapp.llm.limits import Limits
+from chatapp.llm.openai_client import OpenAIClient
+from chatapp.metering import MeteredClient
 from chatapp.models import Conversation, DailyUse, ModelProfile, Turn
-from tests.fake_scripts import Finish, Script, Text, Usage, Wait
+from compression.tokens import default_counter
+from tests.fake_scripts import Cut, Finish, KeepAlive, Script, Text, Usage, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, fresh_product, new_conversation, send, settle, signed_in
 from tests.reviewing import browser_of, page
@@ -185,6 +191,37 @@ async def test_r03_a_reply_that_was_stopped_counts(
     gate.set()
     await settle()
     assert 200 <= (await used(alice)).tokens < 600
+
+
+@pytest.mark.parametrize(
+    ("script", "counts"),
+    [
+        (Script(steps=(KeepAlive(),)), True),
+        (Script(steps=(Cut(),)), True),
+        (failing(400, "No."), False),
+        (failing(503, "Later."), False),
+    ],
+    ids=["silent", "cut", "refused", "busy"],
+)
+async def test_r03_a_call_without_a_word_counts_if_the_server_was_at_work(
+    code: str, upstream: FakeUpstream, alice: User, script: Script, counts: bool
+) -> None:
+    """R03: a model that thinks unseen is paid for, whether or not we wait for its end.
+
+    Breaks when: a call that ended before its first word is taken for one that was refused.
+    """
+    for _ in range(3):
+        upstream.enqueue(script)
+    client = OpenAIClient(
+        base_url=upstream.base_url, api_key="a-key", limits=Limits(first_token=0.2)
+    )
+    metered = MeteredClient(client, default_counter(), lambda model, usage: None)
+    request = ChatRequest(model="m", messages=({"role": "user", "content": "word " * 50},))
+    conversation = await Conversation.objects.aget()
+    with activity.about(conversation=conversation.pk), pytest.raises(LLMError):
+        await metered.complete(request)
+    await metered.aclose()
+    assert ((await used(alice)).tokens > 0) == counts
 
 
 async def test_titles_and_preparation_are_left_out_quietly(
