@@ -11,6 +11,8 @@ from typing import Any
 from chatapp import activity, context
 from chatapp.catalogue import Catalogue, Profile
 from chatapp.conversations import reading
+from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.errors import DailyLimit
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import LLMError, ServerTimeout
 from chatapp.models import Conversation
@@ -45,7 +47,14 @@ class ModelCall:
         max_tokens: int,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Completion:
-        """Ask for one whole answer. Raises SummarizerError with the model's sentence."""
+        """Ask for one whole answer.
+
+        Raises SummarizerError with the model's sentence, and past the owner's limit for the day:
+        a summary may take many calls, and many of them may be asked for at once.
+        """
+        conversation_id = activity.conversation()
+        if conversation_id is not None and not await aconversation_within_limit(conversation_id):
+            raise SummarizerError(DailyLimit.reached, fields={"cause": DailyLimit.code})
         if self.profile.supports_system_role:
             messages = [
                 {"role": "system", "content": system},

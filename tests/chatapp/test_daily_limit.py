@@ -21,8 +21,10 @@ from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import LLMError
 from chatapp.llm.limits import Limits
 from chatapp.llm.openai_client import OpenAIClient
+from chatapp.machinery import ModelCall
 from chatapp.metering import MeteredClient
 from chatapp.models import Conversation, DailyUse, ModelProfile, Turn
+from compression.exceptions import SummarizerError
 from compression.tokens import default_counter
 from tests.fake_scripts import Cut, Finish, KeepAlive, Script, Text, Usage, Wait, failing
 from tests.fake_upstream import FakeUpstream
@@ -222,6 +224,30 @@ async def test_r03_a_call_without_a_word_counts_if_the_server_was_at_work(
         await metered.complete(request)
     await metered.aclose()
     assert ((await used(alice)).tokens > 0) == counts
+
+
+async def test_r03_a_long_summary_ends_at_the_limit(
+    code: str, upstream: FakeUpstream, alice: User
+) -> None:
+    """R03: each of its calls asks, since many conversations may be compacted at once.
+
+    Breaks when: forty calls are made for each of them because nothing was used when they began.
+    """
+    machinery = wiring.machinery()
+    call = ModelCall(client=machinery.client, profile=await machinery.catalogue.profile(""))
+    question: Any = {"system": "", "user": "x", "schema": None, "max_tokens": 9}
+
+    async def on_tokens(tokens: int) -> None:
+        return
+
+    conversation = await Conversation.objects.aget()
+    upstream.enqueue(answer(900, 200))
+    with activity.about(conversation=conversation.pk):
+        assert (await call(**question, on_tokens=on_tokens)).text == "Yes."
+        with pytest.raises(SummarizerError, match="your limit for today") as caught:
+            await call(**question, on_tokens=on_tokens)
+    assert not caught.value.transient
+    assert len(upstream.chats) == 1
 
 
 async def test_titles_and_preparation_are_left_out_quietly(
