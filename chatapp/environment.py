@@ -67,11 +67,9 @@ def share(name: str, default: float, *, low: float, high: float) -> float:
     return min(high, max(low, found))
 
 
-def amount(name: str, default: float = 0.0) -> float:
-    """A number of at least 0. Raises ImproperlyConfigured for anything else."""
-    value = text(name)
-    if not value:
-        return default
+def amount(name: str) -> float:
+    """A number of at least 0, which it is when unset. Raises ImproperlyConfigured otherwise."""
+    value = text(name, "0")
     found = _number(value)
     if not isfinite(found) or found < 0:
         raise ImproperlyConfigured(f"{name} must be a number of at least 0, not {value!r}.")
