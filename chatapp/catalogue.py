@@ -17,6 +17,7 @@ from chatapp.conversations.profiles import (
     aprofiles,
     asave,
     in_force,
+    profile,
     profiles,
 )
 from chatapp.llm.client import LLMClient, ModelInfo
@@ -131,6 +132,7 @@ class Catalogue:
         self._stored_first = ""
         # Of the stored models that the server had when last asked: its first, as far as is known.
         self._read_until: dict[str, float] = {}
+        self._seen_until: dict[str, float] = {}
 
     async def default_name(self) -> str:
         """The model of a conversation that names none: the setting, else the server's first.
@@ -177,6 +179,21 @@ class Catalogue:
             if row.available:
                 self._stored_first = self._stored_first or row.name
         self._recalled = True
+
+    def reread(self, name: str) -> None:
+        """Know what is stored of one model by now: screens do not wait for its next request.
+
+        An operator may have changed or reset a figure, or another process learned one. Reads one
+        row at most every ``PROFILE_LIVES`` seconds, and only where the database may be read.
+        """
+        name = name or self.known_name() or self._stored_first
+        if self._clock() < self._seen_until.get(name, 0.0):
+            return
+        self._seen_until[name] = self._clock() + PROFILE_LIVES
+        before, row = self._profiles.get(name), profile(name)
+        # What was found out while that was read is newer.
+        if row is not None and self._profiles.get(name) is before:
+            self._know(_profile(row, self._window))
 
     async def profile(self, name: str) -> Profile:
         """What is known of a model; with its server silent, what was stored or the defaults."""

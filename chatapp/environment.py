@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from math import isfinite, nan
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
@@ -58,15 +59,45 @@ def share(name: str, default: float, *, low: float, high: float) -> float:
     value = text(name)
     if not value:
         return default
-    try:
-        number = float(value)
-    except ValueError:
-        number = nan
-    if not isfinite(number):
+    found = _number(value)
+    if not isfinite(found):
         raise ImproperlyConfigured(
             f"{name} must be a number from {low:g} to {high:g}, not {value!r}."
         )
-    return min(high, max(low, number))
+    return min(high, max(low, found))
+
+
+def amount(name: str) -> float:
+    """A number of at least 0, which it is when unset. Raises ImproperlyConfigured otherwise."""
+    value = text(name, "0")
+    found = _number(value)
+    if not isfinite(found) or found < 0:
+        raise ImproperlyConfigured(f"{name} must be a number of at least 0, not {value!r}.")
+    return found
+
+
+def _number(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return nan
+
+
+def folder(name: str, path: Path) -> Path:
+    """``path``, which the variable names: a folder that can be written.
+
+    One that is not there is made, for its user alone. Raises ImproperlyConfigured when it cannot
+    be made or written.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{name}: {path} cannot be made or entered: {error.strerror}."
+        ) from None
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise ImproperlyConfigured(f"{name}: {path} cannot be written.")
+    return path
 
 
 def database(name: str, default: str) -> dict[str, object]:

@@ -159,10 +159,8 @@ class DailyLimit(ChatError):
 
     code = "daily_limit"
     status = 429
-    default_message = (
-        "You have used today what one person may use in a day. It begins anew at midnight. "
-        "Nothing was sent."
-    )
+    reached = "You have reached your limit for today."
+    default_message = f"{reached} A new day begins at midnight. Nothing was sent."
 
     @classmethod
     def until(cls, ends_at: datetime, now: datetime) -> DailyLimit:
@@ -171,8 +169,7 @@ class DailyLimit(ChatError):
         hours, rest = divmod(int(minutes), 60)
         wait = f"{hours} h {rest} min" if hours else f"{rest} min"
         return cls(
-            "You have used today what one person may use in a day. It begins anew at "
-            f"{ends_at:%H:%M %Z}, in {wait}. Nothing was sent.",
+            f"{cls.reached} A new day begins at {ends_at:%H:%M %Z}, in {wait}. Nothing was sent.",
             fields={"ends_at": ends_at.isoformat()},
         )
 

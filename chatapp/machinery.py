@@ -11,6 +11,8 @@ from typing import Any
 from chatapp import activity, context
 from chatapp.catalogue import Catalogue, Profile
 from chatapp.conversations import reading
+from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.errors import DailyLimit
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import ContextOverflow, LLMError, ServerTimeout
 from chatapp.models import Conversation
@@ -49,7 +51,12 @@ class ModelCall:
         max_tokens: int,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Completion:
-        """Ask for one whole answer. Raises SummarizerError with the model's sentence."""
+        """Ask for one whole answer.
+
+        Raises SummarizerError with the model's sentence, and past the owner's limit for the day:
+        a summary may take many calls, and many of them may be asked for at once.
+        """
+        await _require_within_limit()
         if self.profile.supports_system_role:
             messages = [
                 {"role": "system", "content": system},
@@ -68,12 +75,7 @@ class ModelCall:
             with activity.about(purpose="summary"):
                 reply = await self.client.complete(request, on_tokens)
         except LLMError as error:
-            failed = SummarizerError(error.message, fields={"cause": error.code})
-            # A server that took all its time once is not waited for a second time.
-            failed.transient = error.retryable and not isinstance(error, ServerTimeout)
-            if isinstance(error, ContextOverflow):
-                failed.too_long = _too_long(error, self.profile.window, max_tokens)
-            raise failed from error
+            raise _failed(error, self.profile.window, max_tokens) from error
         prompt = reply.usage.prompt_tokens if reply.usage else 0
         completion = reply.usage.completion_tokens if reply.usage else 0
         cached = reply.usage.cached_tokens if reply.usage else 0
@@ -85,6 +87,23 @@ class ModelCall:
             completion_tokens=completion,
             cost=self.profile.cost(prompt, completion, cached) if reply.usage else None,
         )
+
+
+async def _require_within_limit() -> None:
+    """Raise SummarizerError when the conversation's owner has reached the limit of the day."""
+    conversation_id = activity.conversation()
+    if conversation_id is not None and not await aconversation_within_limit(conversation_id):
+        raise SummarizerError(DailyLimit.reached, fields={"cause": DailyLimit.code})
+
+
+def _failed(error: LLMError, window: int, reply: int) -> SummarizerError:
+    """The same in the words of ``compression``; ``window`` and ``reply`` are tokens."""
+    failed = SummarizerError(error.message, fields={"cause": error.code})
+    # A server that took all its time once is not waited for a second time.
+    failed.transient = error.retryable and not isinstance(error, ServerTimeout)
+    if isinstance(error, ContextOverflow):
+        failed.too_long = _too_long(error, window, reply)
+    return failed
 
 
 def _too_long(error: ContextOverflow, window: int, reply: int) -> float:
@@ -207,6 +226,7 @@ class Machinery:
         """Usage of the next request of a conversation with so many ruler tokens in its tail."""
         # A process that has just begun may not have heard of any model yet.
         self.catalogue.recall()
+        self.catalogue.reread(model or row.model)
         profile = self.catalogue.known_profile(model or row.model)
         sized = context.sizes(
             reading.frame(row),

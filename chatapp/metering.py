@@ -21,7 +21,7 @@ from chatapp.llm.client import (
     WholeReply,
     collect,
 )
-from chatapp.llm.errors import LLMError
+from chatapp.llm.errors import LLMError, ReplyCut, ServerTimeout
 from compression.database import AWAY
 from compression.ports import TokenCounter
 
@@ -36,7 +36,14 @@ class _Call:
     texts: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     refused: bool = False
-    #: The server took it not, so that it cost nothing.
+    #: The server did not take it, so it cost nothing.
+
+
+def _was_at_work(error: LLMError) -> bool:
+    """Whether the server had taken the request, although no word of a reply came."""
+    if isinstance(error, ServerTimeout):
+        return bool(error.fields.get("limit") != "connect")
+    return isinstance(error, ReplyCut)
 
 
 class MeteredClient:
@@ -68,8 +75,8 @@ class MeteredClient:
         try:
             async with self._client.stream(request) as chunks:
                 yield self._watched(chunks, call)
-        except LLMError:
-            call.refused = not call.texts
+        except LLMError as error:
+            call.refused = not (call.texts or _was_at_work(error))
             raise
         finally:
             if not call.refused:

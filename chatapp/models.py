@@ -14,6 +14,7 @@ from chatapp.import_models import ImportState as ImportState
 from chatapp.people_models import AccessRecord as AccessRecord
 from chatapp.people_models import DailyUse as DailyUse
 from chatapp.people_models import UserSettings as UserSettings
+from chatapp.text import visible
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
@@ -338,4 +339,5 @@ class ModelProfile(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:
-        return self.name
+        # For the admin's pages; the name is the server's.
+        return visible(self.name)

@@ -52,10 +52,10 @@ class DailyUse(models.Model):
 
 
 class AccessRecord(models.Model):
-    """Somebody with permission looked at another person's conversation, or changed its summary.
+    """Somebody looked at another person's conversation, or did something in the admin.
 
-    It outlives whoever looked, whose conversation it was, and the conversation: so it holds the
-    names that they had.
+    It outlives whoever did it, whose conversation it was, and what was looked at or changed: so it
+    holds the names that they had. Without a conversation it is of an account, a group or a model.
     """
 
     viewer = models.ForeignKey(
@@ -67,6 +67,7 @@ class AccessRecord(models.Model):
     )
     conversation_code = models.UUIDField(null=True)
     owner_name = models.CharField(max_length=150, default="")
+    # Whose conversation it is, or the name of what was changed.
     what = models.CharField(max_length=64)
     # Which page: "summary", "messages", "conversation"; or what was done.
     at = models.DateTimeField(auto_now_add=True)
@@ -75,4 +76,4 @@ class AccessRecord(models.Model):
         ordering = ["-at"]
 
     def __str__(self) -> str:
-        return f"{self.viewer_name} looked at {self.what} of {self.conversation_code}"
+        return f"{self.viewer_name}: {self.what} ({self.conversation_code or self.owner_name})"

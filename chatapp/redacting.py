@@ -46,6 +46,11 @@ class _Factory:
         if _TOKEN.search(message):
             # It stood in the format, or in something that is no text.
             record.msg, record.args = without_tokens(message), None
+        if record.exc_info:
+            # Formatters take what is there instead of making it themselves.
+            traceback = logging.Formatter().formatException(record.exc_info)
+            if _TOKEN.search(traceback):
+                record.exc_text = without_tokens(traceback)
         return record
 
 

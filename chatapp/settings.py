@@ -86,7 +86,7 @@ if _database["ENGINE"] == "django.db.backends.sqlite3":
 keep_private(VAR_DIR, DATABASE_FILE)
 if DATABASE_FILE is not None:
     _database["NAME"] = str(DATABASE_FILE)
-    DATABASE_FILE.parent.mkdir(parents=True, exist_ok=True)
+    environment.folder("DATABASE_URL", DATABASE_FILE.parent)
     # A file, since units of work run in several threads.
     _database["TEST"] = {"NAME": str(_database["NAME"]) + ".test"}
 DATABASES = {"default": _database}
@@ -196,8 +196,9 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 # Files on their way into the database; removed when their import ends.
-IMPORT_DIR = environment.text("IMPORT_DIR", str(VAR_DIR / "imports"))
-Path(IMPORT_DIR).mkdir(mode=0o700, parents=True, exist_ok=True)
+IMPORT_DIR = str(
+    environment.folder("IMPORT_DIR", Path(environment.text("IMPORT_DIR", str(VAR_DIR / "imports"))))
+)
 FILE_UPLOAD_TEMP_DIR = IMPORT_DIR
 # Larger than any message in form encoding, smaller than what would hurt. No request but an import
 # may be larger: chatapp.bodies.
@@ -214,7 +215,7 @@ MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
 REPLIES_PER_USER = environment.integer("REPLIES_PER_USER", 10, least=1)
 # 0: no limit, and nothing is counted.
 DAILY_TOKENS_PER_USER = environment.integer("DAILY_TOKENS_PER_USER", 0)
-DAILY_COST_PER_USER = environment.share("DAILY_COST_PER_USER", 0.0, low=0.0, high=1_000_000.0)
+DAILY_COST_PER_USER = environment.amount("DAILY_COST_PER_USER")
 AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)

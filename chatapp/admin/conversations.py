@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
-from chatapp.conversations.records import record_access
+from chatapp.conversations.records import PAGES, record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
 from chatapp.rendering import wording
 from chatapp.text import visible
@@ -51,6 +51,23 @@ class DegradedFilter(admin.SimpleListFilter):
         if self.value() in {"yes", "no"}:
             return queryset.filter(active_degraded=self.value() == "yes")
         return queryset
+
+
+class LooksFilter(admin.SimpleListFilter):
+    """Records by whether somebody looked or changed something."""
+
+    title = "what"
+    parameter_name = "looks"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        """One or the other."""
+        return [("yes", "looks"), ("no", "changes")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """A look is recorded by the page that was looked at."""
+        if self.value() == "yes":
+            return queryset.filter(what__in=PAGES)
+        return queryset.exclude(what__in=PAGES) if self.value() == "no" else queryset
 
 
 class Shown(ReviewAdmin):
@@ -303,27 +320,27 @@ class MessageAdmin(Shown):
 
 @admin.register(AccessRecord)
 class AccessRecordAdmin(Shown):
-    """Who looked at another person's conversation; nobody changes it."""
+    """Who looked at another person's conversation, or changed what; nobody changes the record."""
 
     list_display = (moments("at"), "looked", "owned", "name", "what")
-    list_filter = ("what", "at")
+    list_filter = (LooksFilter, "at")
     search_fields = ("viewer_name", "owner_name")
     ordering = ("-at", "-pk")
 
-    @admin.display(description="viewer", ordering="viewer_name")
+    @admin.display(description="who", ordering="viewer_name")
     def looked(self, record: AccessRecord) -> str:
-        """Who looked, by the name that they had."""
+        """Who looked or changed something, by the name that they had."""
         return visible(record.viewer_name) or "(gone)"
 
-    @admin.display(description="owner", ordering="owner_name")
+    @admin.display(description="whose, or of what", ordering="owner_name")
     def owned(self, record: AccessRecord) -> str:
-        """At whose conversation."""
+        """Whose conversation or account it was, or what was changed."""
         return visible(record.owner_name) or "(gone)"
 
     @admin.display(description="conversation", ordering="conversation_code")
     def name(self, record: AccessRecord) -> str:
         """At which; by its code, since a title is the owner's words."""
-        return str(record.conversation_code)
+        return str(record.conversation_code or "–")
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """The same, on a page of its own."""
@@ -331,14 +348,14 @@ class AccessRecordAdmin(Shown):
         return {
             "facts": [
                 Fact(label="When", value=moment(obj.at)),
-                Fact(label="Viewer", value=self.looked(obj)),
-                Fact(label="Owner", value=self.owned(obj)),
+                Fact(label="Who", value=self.looked(obj)),
+                Fact(label="Whose, or of what", value=self.owned(obj)),
                 Fact(
                     label="Conversation",
                     value=self.name(obj),
                     url=conversation_page(request, key) if key else "",
                 ),
-                Fact(label="Page", value=obj.what),
+                Fact(label="What", value=obj.what),
             ]
         }
 

@@ -1,13 +1,14 @@
-"""Accounts: Django's own pages, with two differences.
+"""Accounts: Django's own pages, with some differences.
 
 Rights are the superusers' to give: whoever may change accounts could make their own one a
-superuser's, or sign in as one by a new password. And to delete a person must not load their whole
-chat.
+superuser's, or sign in as one by a new password. To delete a person must not load their whole
+chat. And a name shows the characters that would hide in it: Django allows some, with which two
+names look the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -16,11 +17,13 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from chatapp.admin.acts import Recorded
 from chatapp.conversations import people, spending
 from chatapp.models import Conversation, DailyUse, Message, Summary
+from chatapp.text import visible
 
 if TYPE_CHECKING:
     DjangoUserAdmin = UserAdmin[User]
@@ -34,6 +37,27 @@ admin.site.unregister(Group)
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
+def _named(account: User | Group) -> str:
+    """The name as Django's pages write it: in titles, lists, questions, messages and the log."""
+    return visible(account.get_username() if isinstance(account, User) else account.name)
+
+
+for _model in (User, Group):
+    setattr(_model, "__str__", _named)  # noqa: B010 - a method, which mypy guards
+
+
+def _marked(field: str) -> Callable[[User], str]:
+    """A column of the list: a field that a person wrote."""
+
+    @admin.display(description=field.replace("_", " "), ordering=field)
+    def column(person: User) -> str:
+        return visible(getattr(person, field))
+
+    # Django names the cells of a column after it.
+    column.__name__ = field
+    return column
+
+
 def _superuser(request: HttpRequest) -> bool:
     return request.user.is_active and request.user.is_superuser
 
@@ -44,7 +68,7 @@ def _has_rights(person: User) -> bool:
 
 
 @admin.register(Group)
-class RightsAdmin(GroupAdmin):
+class RightsAdmin(Recorded, GroupAdmin):
     """Groups: their permissions are their members'. Others look only."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -61,8 +85,10 @@ class RightsAdmin(GroupAdmin):
 
 
 @admin.register(User)
-class PersonAdmin(DjangoUserAdmin):
+class PersonAdmin(Recorded, DjangoUserAdmin):
     """Deleting a person deletes their conversations; the page says how much that is."""
+
+    list_display = (*map(_marked, ("username", "email", "first_name", "last_name")), "is_staff")
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """With Django's permission, of accounts without rights; the others are the superusers'.
@@ -99,13 +125,10 @@ class PersonAdmin(DjangoUserAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """With today's use, in the same query."""
         today = DailyUse.objects.filter(person=OuterRef("pk"), day=timezone.localdate())
-        return (
-            super()
-            .get_queryset(request)
-            .annotate(
-                tokens_today=Subquery(today.values("tokens")),
-                cost_today=Subquery(today.values("cost")),
-            )
+        rows: QuerySet[User] = super().get_queryset(request)
+        return rows.annotate(
+            tokens_today=Subquery(today.values("tokens")),
+            cost_today=Subquery(today.values("cost")),
         )
 
     @admin.display(description="used today")
@@ -130,6 +153,16 @@ class PersonAdmin(DjangoUserAdmin):
         with transaction.atomic():
             people.hold(queryset)
             super().delete_queryset(request, queryset)
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        """The page for a new password, whose title has the name as it is stored."""
+        response = super().user_change_password(request, id, form_url)
+        shown = getattr(response, "context_data", None)
+        if shown is not None:
+            shown["title"] = visible(shown["title"])
+        return response
 
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest

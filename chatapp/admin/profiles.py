@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatapp.admin.acts import Recorded
 from chatapp.conversations.profiles import OPERATOR, forget, in_force, lessons
 from chatapp.llm.lessons import Lesson
 from chatapp.llm.profiles import SMALLEST_WINDOW
@@ -73,8 +75,32 @@ class ModelProfileForm(ModelForm):
         ]
 
 
+def _label(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _told(value: Any) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _figure(field: str) -> Callable[[ModelProfile], str]:
+    """A column of the list: a figure as the page of one model tells it."""
+
+    @admin.display(description=_label(field), ordering=field)
+    def column(profile: ModelProfile) -> str:
+        return _told(getattr(profile, field))
+
+    # Django names the cells of a column after it.
+    column.__name__ = field
+    return column
+
+
 @admin.register(ModelProfile)
-class ModelProfileAdmin(ModelAdmin):
+class ModelProfileAdmin(Recorded, ModelAdmin):
     """Windows, abilities and prices. What is set here stays, whatever a server says later.
 
     What refusals taught is shown beside them, and can be reset, of one model or of many.
@@ -84,10 +110,10 @@ class ModelProfileAdmin(ModelAdmin):
     change_form_template = "admin/chatapp/modelprofile/change_form.html"
     list_display = (
         "shown_name",
-        "window",
+        _figure("window"),
         "taught",
-        "max_output_tokens",
-        "calibration",
+        _figure("max_output_tokens"),
+        _figure("calibration"),
         "available",
         "updated",
     )
@@ -151,9 +177,9 @@ class ModelProfileAdmin(ModelAdmin):
         name = visible(profile.name)
         if forgotten:
             self.log_change(request, profile, f"Reset what was learned: {forgotten}.")
-            self.message_user(request, f"{name}: reset what was learned: {forgotten}.")
+            self.message_user(request, f"What was learned of {name} is reset: {forgotten}.")
         else:
-            self.message_user(request, f"{name}: nothing was learned.", messages.INFO)
+            self.message_user(request, f"Nothing was learned of {name}.", messages.INFO)
 
     def change_view(
         self,
@@ -179,18 +205,6 @@ class ModelProfileAdmin(ModelAdmin):
                 obj.sources[name], obj.dates[name] = OPERATOR, timezone.now().isoformat()
                 obj.learned.pop(name, None)
         super().save_model(request, obj, form, change)
-
-
-def _label(field: str) -> str:
-    return field.replace("_", " ")
-
-
-def _told(value: Any) -> str:
-    if value is None:
-        return "not known"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 def _moment(stored: str | None) -> str:

@@ -21,6 +21,11 @@ def name_them(apps, schema_editor):
     )
 
 
+def forget_what_has_no_conversation(apps, schema_editor):
+    """Going back: the column takes no records of what is gone, or of accounts, any more."""
+    apps.get_model("chatapp", "AccessRecord").objects.filter(conversation=None).delete()
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -49,5 +54,5 @@ class Migration(migrations.Migration):
             name='conversation',
             field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='access_records', to='chatapp.conversation'),
         ),
-        migrations.RunPython(name_them, migrations.RunPython.noop),
+        migrations.RunPython(name_them, forget_what_has_no_conversation),
     ]

@@ -4,6 +4,11 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+def forget_parts(apps, schema_editor):
+    """Going back: before, there was no such status, and a page that meets one cannot be shown."""
+    apps.get_model("chatapp", "Summary").objects.filter(status="partial").delete()
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -26,4 +31,5 @@ class Migration(migrations.Migration):
             model_name='summary',
             constraint=models.UniqueConstraint(condition=models.Q(('status', 'partial')), fields=('conversation',), name='summary_one_partial'),
         ),
+        migrations.RunPython(migrations.RunPython.noop, forget_parts),
     ]

@@ -89,7 +89,8 @@ def bill(audit: Mapping[str, Any]) -> list[Fact]:
     """What the version's floor, accounting and probe say; nothing for versions without them."""
     bill, probe = audit.get("accounting"), audit.get("probe")
     facts = []
-    if beside := audit.get("floor"):
+    # Of an extract there are no lines of a model's.
+    if (beside := audit.get("floor")) and not (bill and bill.get("calls") == 0):
         lines = beside["filled"]
         added = (
             f"{lines:,} line{'' if lines == 1 else 's'} filled by code" if lines else "not filled"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser, expect
 
-from tests.browser import pictures
+from tests.browser import pictures, pictures_of_trust
 from tests.browser.screen import Screen, sign_in
 from tests.browsers import launched
 from tests.servers import ROOT, RunningServer, start_server
@@ -31,6 +32,13 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     await pictures.of_a_full_window(screen, model)
     await pictures.of_compression(screen, model)
     await pictures.of_pages(screen)
+    with tempfile.TemporaryDirectory() as folder:
+        files = Path(folder)
+        await pictures_of_trust.of_hidden_characters(screen, model)
+        await pictures_of_trust.of_a_learned_window(screen, model)
+        await pictures_of_trust.of_people(screen, product, files)
+        await pictures_of_trust.of_a_long_summary(screen, model, product, files)
+        await pictures_of_trust.of_imports(screen, files)
     product = await pictures.of_an_interruption(screen, model, product)
     await pictures.of_losses(screen, context)
     await context.close()
@@ -42,22 +50,35 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     return product
 
 
+async def take_limited(browser: Browser, product: RunningServer, model: RunningUpstream) -> None:
+    """What a daily limit looks like, on a server of its own."""
+    context = await browser.new_context(
+        base_url=product.base_url, storage_state=await sign_in(product, browser)
+    )
+    await pictures_of_trust.of_a_daily_limit(Screen(await context.new_page()), model)
+    await context.close()
+
+
 async def main() -> None:
     """Start the product and the model, and take the pictures."""
     expect.set_options(timeout=30_000)
     pictures.FOLDER.mkdir(parents=True, exist_ok=True)
     with running_upstream() as model, tempfile.TemporaryDirectory() as folder:
-        product = start_server(
-            Path(folder),
-            OPENAI_BASE_URL=model.base_url,
-            OPENAI_API_KEY="a-key",
-            CONTEXT_WINDOW="4096",
-        )
+        given: dict[str, Any] = {
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "a-key",
+            "CONTEXT_WINDOW": "4096",
+        }
+        product = start_server(Path(folder), **given)
+        (Path(folder) / "limited").mkdir()
+        limited = start_server(Path(folder) / "limited", DAILY_TOKENS_PER_USER="100", **given)
         try:
             async with launched() as browser:
+                await take_limited(browser, limited, model)
                 product = await take(browser, product, model)
         finally:
             product.kill()
+            limited.kill()
     taken = len(list(pictures.FOLDER.glob("*.png")))
     print(f"{taken} pictures in {pictures.FOLDER.relative_to(ROOT)}")
 

@@ -31,7 +31,7 @@ async def test_an_import_is_followed_and_cancelled(screen: Screen, tmp_path: Pat
     await page.get_by_role("button", name="Cancel import").click()
     await expect(page.get_by_role("status")).to_contain_text("The import was cancelled.")
     await expect(page.get_by_text("1 conversation imported, 1 message.")).to_be_visible()
-    await page.get_by_role("link", name="All imports").click()
+    await page.get_by_role("link", name="Your imports").click()
     await page.get_by_role("link", name="conversations.json").click()
     await page.get_by_role("link", name="A heron").click()
     await expect(screen.feed).to_contain_text("Call this one heron")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+from chatapp.conversations.records import record_act
+from chatapp.models import AccessRecord, ModelProfile
 from tests.reviewing import browser_of, page
 
 pytestmark = pytest.mark.django_db
@@ -152,3 +155,88 @@ def test_superusers_do_all_of_it(root: User, helper: User) -> None:
     assert rights_of(other)[2] == {"helpers"}
     assert client.post(f"{USERS}{helper.pk}/password/", NEW_PASSWORD).status_code == 302
     assert client.post(f"{GROUPS}{group.pk}/delete/", {"post": "yes"}).status_code == 302
+
+
+def test_n09_what_was_done_to_an_account_outlives_who_did_it(helper: User, root: User) -> None:
+    """N09: with a new password one can read as another person, and Django's own log of it goes.
+
+    Breaks when: an act leaves its line in Django's log only, or a record loses a part of it.
+    """
+    client, other = browser_of(helper), person("anna")
+    client.post(f"{USERS}{other.pk}/password/", NEW_PASSWORD)
+    names = {"username": "annabel", "first_name": "Anna", "last_name": "Lee"}
+    form = form_of(other, is_active="", email="a@b.org", **names)
+    client.post(f"{USERS}{other.pk}/change/", form)
+    client.post(f"{USERS}add/", {"username": "new", **NEW_PASSWORD})
+    bulk = {"action": "delete_selected", "_selected_action": [other.pk], "post": "yes"}
+    client.post(USERS, bulk)
+    assert browser_of(root).post(f"{USERS}{helper.pk}/delete/", {"post": "yes"}).status_code == 302
+    records = AccessRecord.objects.order_by("pk")
+    acts = [(one.viewer_name, one.owner_name, one.what) for one in records]
+    assert acts == [
+        ("helper", "anna", "user: Changed password."),
+        ("helper", "annabel", "user: Changed Username, First name, Last name, Email address,"),
+        ("helper", "annabel", "user: Active and Date joined."),
+        ("helper", "new", "user: Added."),
+        ("helper", "annabel", "user: Deleted."),
+        ("root", "helper", "user: Deleted."),
+    ]
+    listed = page(browser_of(root), "/admin/chatapp/accessrecord/")
+    assert "Changed password." in listed
+    assert "None" not in listed
+
+
+def test_n09_nor_is_what_was_done_to_groups_and_models_lost(root: User) -> None:
+    """Breaks when: one of Django's own pages is registered without ``Recorded``."""
+    client = browser_of(root)
+    client.post(f"{GROUPS}add/", {"name": "reviewers"})
+    profile = ModelProfile.objects.create(name="small")
+    client.post(f"/admin/chatapp/modelprofile/{profile.pk}/delete/", {"post": "yes"})
+    acts = AccessRecord.objects.order_by("pk").values_list("owner_name", "what")
+    assert list(acts) == [("reviewers", "group: Added."), ("small", "model profile: Deleted.")]
+
+
+def test_n07_names_that_hide_something_show_it(root: User) -> None:
+    """N07: on every page that names an account, a group or a model; forms hold what is stored.
+
+    Breaks when: one of Django's pages writes a name as it is.
+    """
+    hiding, shown = "anna\u115f", "anna⟦U+115F⟧"
+    client = browser_of(root)
+    added = client.post(f"{USERS}add/", {"username": hiding, **NEW_PASSWORD}, follow=True)
+    assert "The user “<a href" in added.content.decode()
+    other = User.objects.get(username=hiding)
+    group = Group.objects.create(name=hiding)
+    model = ModelProfile.objects.create(name=hiding)
+    other.groups.add(group)
+    models = "/admin/chatapp/modelprofile/"
+    for path in (
+        "/admin/",
+        USERS,
+        f"{USERS}{other.pk}/change/",
+        f"{USERS}{other.pk}/password/",
+        f"{USERS}{other.pk}/delete/",
+        f"{USERS}{other.pk}/history/",
+        GROUPS,
+        f"{GROUPS}{group.pk}/change/",
+        f"{GROUPS}{group.pk}/delete/",
+        models,
+        f"{models}{model.pk}/change/",
+        f"{models}{model.pk}/delete/",
+        f"{models}{model.pk}/history/",
+    ):
+        text = page(client, path)
+        assert shown in text, path
+        left = re.sub(r'<input[^>]*name="(?:user)?name"[^>]*>', "", text)
+        assert "\u115f" not in left, path
+
+
+def test_records_are_told_apart_by_looks_and_changes(root: User) -> None:
+    """Breaks when: the filter lists every sentence that was ever recorded, or mixes the two."""
+    client = browser_of(root)
+    record_act(actor=root, name="anna", kind="user", act="Changed password.")
+    AccessRecord.objects.create(viewer_name="helper", owner_name="bob", what="messages")
+    records = "/admin/chatapp/accessrecord/"
+    looks, changes = (page(client, f"{records}?looks={which}") for which in ("yes", "no"))
+    assert ("messages" in looks, "Changed password." in looks) == (True, False)
+    assert ("bob" in changes, "Changed password." in changes) == (False, True)

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
-from chatapp.catalogue import LIST_LIVES, SILENCE_LIVES, Catalogue, Profile
-from chatapp.conversations.profiles import alearn
+from chatapp.catalogue import LIST_LIVES, PROFILE_LIVES, SILENCE_LIVES, Catalogue, Profile
+from chatapp.conversations.profiles import alearn, forget
 from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.openai_client import OpenAIClient
 from chatapp.llm.profiles import PriceFigures
@@ -160,6 +160,30 @@ async def test_what_was_learned_meanwhile_is_not_forgotten(
     await stored(lambda: ModelProfile.objects.update(window=5000))
     await stored(catalogue.recall)
     assert (catalogue.known_profile("first").window, profile.window) == (3000, 4096)
+
+
+async def test_screens_know_of_a_reset_without_a_request(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """As of an operator's change, and of what another process learned.
+
+    Breaks when: a window that an administrator has reset is shown until the next reply.
+    """
+    listing(upstream, "first")
+    clock = Clock()
+    catalogue = Catalogue(client, clock=clock)
+    await catalogue.learn("first", "window", 3000)
+    await stored(lambda: catalogue.reread("first"))
+    row = await ModelProfile.objects.aget()
+    await stored(lambda: forget(row.pk))
+    await stored(lambda: catalogue.reread(""))
+    assert catalogue.known_profile("first").window == 3000, "not with every page"
+    clock.now += PROFILE_LIVES + 1
+    revision = catalogue.revision
+    await stored(lambda: catalogue.reread(""))
+    assert catalogue.known_profile("first").window == 4096
+    assert catalogue.revision == revision + 1
+    assert len(upstream.requests) == 1
 
 
 async def test_a_server_without_models_says_what_to_set(

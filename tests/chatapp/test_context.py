@@ -39,8 +39,10 @@ CALL_IDS = st.sampled_from(["call_0", "call_1", "call_2"])
 
 
 def message(seq: int, role: str, text: str = "text", **more: Any) -> StoredMessage:
-    tokens = message_tokens(COUNTER, text, more.get("tool_calls", ()))
-    return StoredMessage(seq=seq, role=role, text=text, token_count=tokens, **more)  # type: ignore[arg-type]
+    """As it is stored: what masks a message is counted in its place."""
+    one = StoredMessage(seq=seq, role=role, text=text, token_count=0, **more)  # type: ignore[arg-type]
+    counted = one.content if one.masked else text
+    return replace(one, token_count=message_tokens(COUNTER, counted, one.tool_calls))
 
 
 def call(identity: str) -> dict[str, Any]:

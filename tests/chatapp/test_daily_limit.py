@@ -13,12 +13,20 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp import wiring
+from chatapp import activity, wiring
 from chatapp.conversations import spending
 from chatapp.errors import DailyLimit
+from chatapp.llm.client import ChatRequest
+from chatapp.llm.errors import LLMError
+from chatapp.llm.limits import Limits
+from chatapp.llm.openai_client import OpenAIClient
+from chatapp.machinery import ModelCall
+from chatapp.metering import MeteredClient
 from chatapp.models import Conversation, DailyUse, Message, ModelProfile, Turn
+from compression.exceptions import SummarizerError
+from compression.tokens import default_counter
 from tests.chatapp.stage import until
-from tests.fake_scripts import Finish, Script, Text, Usage, Wait
+from tests.fake_scripts import Cut, Finish, KeepAlive, Script, Text, Usage, Wait, failing
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, fresh_product, send, settle
 from tests.reviewing import browser_of, page
@@ -67,10 +75,10 @@ async def test_r03_past_the_limit_nothing_is_sent(
     assert refused.status_code == 429
     error = refused.json()["error"]
     assert error["code"] == "daily_limit"
-    assert "It begins anew at 00:00 UTC, in " in error["message"]
+    assert "A new day begins at 00:00 UTC, in " in error["message"]
     assert datetime.fromisoformat(error["fields"]["ends_at"]) > timezone.now()
     as_card = await client.post(f"/c/{code}/messages/", fields, headers=HTMX)
-    assert "It begins anew at" in as_card.content.decode()
+    assert "A new day begins at" in as_card.content.decode()
     assert len(upstream.chats) == 2
     row = await Conversation.objects.aget()
     assert row.next_seq == 5
@@ -169,6 +177,61 @@ async def test_r03_a_reply_that_was_stopped_counts(
     gate.set()
     await settle()
     assert 200 <= (await used(alice)).tokens < 600
+
+
+@pytest.mark.parametrize(
+    ("script", "counts"),
+    [
+        (Script(steps=(KeepAlive(),)), True),
+        (Script(steps=(Cut(),)), True),
+        (failing(400, "No."), False),
+        (failing(503, "Later."), False),
+    ],
+    ids=["silent", "cut", "refused", "busy"],
+)
+async def test_r03_a_call_without_a_word_counts_if_the_server_was_at_work(
+    code: str, upstream: FakeUpstream, alice: User, script: Script, counts: bool
+) -> None:
+    """R03: a model that thinks unseen is paid for, whether or not we wait for its end.
+
+    Breaks when: a call that ended before its first word is taken for one that was refused.
+    """
+    for _ in range(3):
+        upstream.enqueue(script)
+    client = OpenAIClient(
+        base_url=upstream.base_url, api_key="a-key", limits=Limits(first_token=0.2)
+    )
+    metered = MeteredClient(client, default_counter(), lambda model, usage: None)
+    request = ChatRequest(model="m", messages=({"role": "user", "content": "word " * 50},))
+    conversation = await Conversation.objects.aget()
+    with activity.about(conversation=conversation.pk), pytest.raises(LLMError):
+        await metered.complete(request)
+    await metered.aclose()
+    assert ((await used(alice)).tokens > 0) == counts
+
+
+async def test_r03_a_long_summary_ends_at_the_limit(
+    code: str, upstream: FakeUpstream, alice: User
+) -> None:
+    """R03: each of its calls asks, since many conversations may be compacted at once.
+
+    Breaks when: forty calls are made for each of them because nothing was used when they began.
+    """
+    machinery = wiring.machinery()
+    call = ModelCall(client=machinery.client, profile=await machinery.catalogue.profile(""))
+    question: Any = {"system": "", "user": "x", "schema": None, "max_tokens": 9}
+
+    async def on_tokens(tokens: int) -> None:
+        return
+
+    conversation = await Conversation.objects.aget()
+    upstream.enqueue(answer(900, 200))
+    with activity.about(conversation=conversation.pk):
+        assert (await call(**question, on_tokens=on_tokens)).text == "Yes."
+        with pytest.raises(SummarizerError, match="your limit for today") as caught:
+            await call(**question, on_tokens=on_tokens)
+    assert not caught.value.transient
+    assert len(upstream.chats) == 1
 
 
 async def test_titles_and_preparation_are_left_out_quietly(

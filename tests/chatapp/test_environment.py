@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from chatapp import environment
+from tests.servers import ROOT, free_port, server_environment
 
 NAME = "PALIMPSEST_TEST_VALUE"
 
@@ -118,3 +124,58 @@ def test_the_sentence_about_a_wrong_url_does_not_quote_it(given: pytest.MonkeyPa
         environment.database(NAME, "")
     assert NAME in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("value", "amount"), [("", 0.0), ("0", 0.0), ("2.5", 2.5), ("1e7", 1e7)])
+def test_an_amount_is_what_is_given(given: pytest.MonkeyPatch, value: str, amount: float) -> None:
+    given.setenv(NAME, value)
+    assert environment.amount(NAME) == amount
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "two", "1,50"])
+def test_what_is_no_amount_is_refused(given: pytest.MonkeyPatch, value: str) -> None:
+    """A limit that was meant must not turn into none.
+
+    Breaks when: an amount below 0 is taken as 0.
+    """
+    given.setenv(NAME, value)
+    with pytest.raises(ImproperlyConfigured) as caught:
+        environment.amount(NAME)
+    assert str(caught.value) == f"{NAME} must be a number of at least 0, not {value!r}."
+
+
+def test_a_folder_is_made_for_its_user_alone(tmp_path: Path) -> None:
+    path = tmp_path / "one" / "two"
+    assert environment.folder(NAME, path) == environment.folder(NAME, path) == path
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_what_can_be_no_folder_is_said_in_a_sentence(tmp_path: Path) -> None:
+    """Breaks when: the start ends with the traceback of ``mkdir``."""
+    (tmp_path / "a file").write_text("")
+    for path in (tmp_path / "a file", tmp_path / "a file" / "in it"):
+        with pytest.raises(ImproperlyConfigured, match=rf"^{NAME}: {path} cannot be made"):
+            environment.folder(NAME, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("DAILY_COST_PER_USER", "-5", "must be a number of at least 0"),
+        ("IMPORT_DIR", "/dev/null/imports", "cannot be made or entered"),
+        ("DATABASE_URL", "sqlite:////dev/null/chat.sqlite3", "cannot be made or entered"),
+    ],
+)
+def test_the_settings_refuse_it_at_start(tmp_path: Path, name: str, value: str, said: str) -> None:
+    """Breaks when: a limit below 0 is no limit, or a folder fails at the first import only."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**server_environment(tmp_path, free_port()), name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr

@@ -106,3 +106,26 @@ def test_what_was_learned_for_ever_goes_on_trial() -> None:
     row = ModelProfile.objects.get()
     assert (row.window, row.max_output_tokens) == (32_000, 700)
     assert not any(lesson.confirmed for lesson in profiles.lessons(row).values())
+
+
+def test_i32_going_back_works_with_rows_that_only_the_later_release_has(alice: User) -> None:
+    """I32: a record of what is gone, a finished part of a summary, a conversation on its way in.
+
+    Breaks when: a migration's way back leaves rows that the columns of before do not take, or a
+    status that nobody knew.
+    """
+    row = row_of(new(alice))
+    AccessRecord.objects.create(viewer=alice, conversation=None, what="user: Changed password.")
+    kept = AccessRecord.objects.create(viewer=alice, conversation=row, what="summary")
+    Summary.objects.create(conversation=row, version=0, status="partial", trigger="manual")
+    call_command("migrate", "chatapp", "0006", verbosity=0)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT id FROM chatapp_accessrecord")
+            records = cursor.fetchall()
+            cursor.execute("SELECT status FROM chatapp_summary")
+            statuses = cursor.fetchall()
+    finally:
+        call_command("migrate", verbosity=0)
+    assert records == [(kept.pk,)]
+    assert statuses == []

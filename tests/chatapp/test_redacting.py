@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -78,6 +79,25 @@ def test_what_is_no_text_is_redacted_too(lines: list[str]) -> None:
     logging.getLogger("tests.other").warning("seen %(path)s", path)
     assert [line for line in lines if TOKEN in line] == []
     assert sum("[token]" in line for line in lines) == 2
+
+
+def test_j02_nor_does_a_traceback_name_one() -> None:
+    """J02: as of the error for an address without its last slash, while DEBUG is on.
+
+    Breaks when: only the message of a record is looked at, and not its exception.
+    """
+    redact_records()
+    written = io.StringIO()
+    logger, handler = logging.getLogger("tests.raising"), logging.StreamHandler(written)
+    logger.addHandler(handler)
+    try:
+        raise RuntimeError(f"no slash at the end of /accounts/link/MQ/{TOKEN}")
+    except RuntimeError:
+        logger.exception("It failed.")
+    logger.removeHandler(handler)
+    assert "RuntimeError: no slash" in written.getvalue()
+    assert "link/MQ/[token]" in written.getvalue()
+    assert TOKEN not in written.getvalue()
 
 
 @pytest.mark.django_db

@@ -311,6 +311,18 @@ def test_the_page_says_what_code_filled_and_why_a_draft_was_refused(
     assert "it keeps 0 of these messages" in text_of(client.get(summary_path(refused)))
 
 
+def test_an_extract_is_not_said_to_have_lines_of_a_models(
+    client: Client, conversation: Conversation
+) -> None:
+    """Breaks when: the floor's figures are shown of a summary for which no model was called."""
+    bill = {"tokens_before": 2_000, "tokens_after": 400, "lost_cache_tokens": 300}
+    calls = {"lost_cache_cost": None, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}
+    audit = AUDIT | {"accounting": bill | calls}
+    page = text_of(client.get(summary_path(summarise(conversation, "Use spaces", audit=audit))))
+    assert "Next request" in page
+    assert "the model's own lines" not in page
+
+
 def test_a_rolling_version_is_set_against_all_that_it_stands_for(
     client: Client, conversation: Conversation, summary: Summary
 ) -> None:
