@@ -189,6 +189,8 @@ class Importer:
                 report.refuse(item.number, item.sentence)
             else:
                 report.take(item, await storing.store(item))
+            # Its messages are not to stay while the next ones are read.
+            del item
             if not await self._note(job):
                 raise asyncio.CancelledError
         if report.done == report.unreadable:

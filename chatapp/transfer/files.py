@@ -163,12 +163,15 @@ def _listed(reader: JsonReader) -> Iterator[Item]:
     if reader.peek() != "[":
         raise ImportInvalid(_UNKNOWN)
     for place in reader.items():
-        try:
-            value = reader.value()
-        except TooLarge:
-            yield Refused(number=place.number, sentence=_TOO_LARGE)
-            continue
-        yield _read(place.number, value)
+        # Not by a name: it would be kept while the next one is read, and each may be large.
+        yield _next_item(reader, place.number)
+
+
+def _next_item(reader: JsonReader, number: int) -> Item:
+    try:
+        return _read(number, reader.value())
+    except TooLarge:
+        return Refused(number=number, sentence=_TOO_LARGE)
 
 
 def _first_character(stream: BinaryIO) -> bytes:

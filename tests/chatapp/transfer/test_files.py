@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import tracemalloc
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -132,7 +133,8 @@ def test_i04_cycles_dangling_parents_and_long_chains_end() -> None:
     assert len(one([tree(node("b", "gone"))]).messages) == 1
     assert len(one([tree(node("a", None), node("b", None, text="two"))]).messages) == 1
     chain = [node(str(n), str(n - 1) if n else None) for n in range(100_000)]
-    assert len(one([tree(*chain)]).messages) == 100_000
+    packed = json.dumps([tree(*chain)], separators=(",", ":")).encode()
+    assert len(one(packed).messages) == 100_000
 
 
 def test_i05_other_branches_are_counted() -> None:
@@ -621,6 +623,23 @@ WHOLE_FILES: list[Any] = [
         ],
     },
 ]
+
+
+def test_i26_one_conversation_is_in_memory_at_a_time() -> None:
+    """I26: an import of 200 MB takes no more than its largest conversation.
+
+    Breaks when: ``_listed`` keeps a decoded conversation by a name while the next one is read.
+    """
+    large = tree(*[node(str(n), str(n - 1) if n else None) for n in range(3_000)])
+    peaks = []
+    for count in (1, 3):
+        data = io.BytesIO(json.dumps([large] * count).encode())
+        tracemalloc.start()
+        for item in conversations(data):
+            del item
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.4 * peaks[0]
 
 
 def test_large_values_taken_apart_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
