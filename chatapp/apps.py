@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 from django.contrib.admin import apps as admin_apps
 
-from chatapp.redacting import redact_records
+from chatapp.deployment.log_redaction import redact_records
 
 
 class ChatConfig(AppConfig):

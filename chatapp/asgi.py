@@ -22,13 +22,14 @@ from django.conf import settings
 from django.urls import path, re_path
 from whitenoise import WhiteNoise
 
-from chatapp import bodies, wiring
+from chatapp import wiring
 from chatapp.consumers import ConversationConsumer
+from chatapp.deployment import body_limits
 from chatapp.middleware import call_hooks_inline
 
 call_hooks_inline()
-http_application.request_class = bodies.MeasuredRequest
-http_application = bodies.bounded(http_application)
+http_application.request_class = body_limits.MeasuredRequest
+http_application = body_limits.bounded(http_application)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

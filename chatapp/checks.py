@@ -30,8 +30,8 @@ from django.core import checks
 from django.http.request import validate_host
 
 from chatapp import environment
-from chatapp.private_files import open_to_others
-from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
+from chatapp.deployment.private_files import open_to_others
+from compression.planning.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 
 SECRET_KEY_LENGTH = 50
 SECRET_KEY_CHARACTERS = 5

@@ -20,16 +20,17 @@ from urllib.parse import parse_qs
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 
-from chatapp import events, wiring
-from chatapp.announcing import common
-from chatapp.bus import Published
+from chatapp import wiring
 from chatapp.conversations.access import amay_follow
 from chatapp.conversations.looks import aglance, ahow_it_ended
 from chatapp.conversations.people import astill_signed_in
 from chatapp.errors import InvalidInput, NotFound, RateLimited
+from chatapp.live import events
+from chatapp.live.bus import Published
+from chatapp.live.view_models import PageView, TurnView
+from chatapp.live.viewer_state import OUTCOME, Compressions, Reply, Run
 from chatapp.rendering import fragments
-from chatapp.screen import PageView, TurnView
-from chatapp.told import OUTCOME, Compressions, Reply, Run
+from chatapp.turns.announcer import common
 from compression.types import Trigger
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from django.conf import settings
 
 from chatapp.errors import InvalidInput
-from chatapp.text import problems, without_hidden
+from chatapp.text.safety import problems, without_hidden
 
 TITLE_LENGTH = 200
 # A draft may still be longer than a message may be: nothing that was pasted is lost.

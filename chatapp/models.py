@@ -14,7 +14,7 @@ from chatapp.import_models import ImportState as ImportState
 from chatapp.people_models import AccessRecord as AccessRecord
 from chatapp.people_models import DailyUse as DailyUse
 from chatapp.people_models import UserSettings as UserSettings
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 

@@ -10,7 +10,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from chatapp import environment
-from chatapp.private_files import keep_private
+from chatapp.deployment.private_files import keep_private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -145,7 +145,7 @@ STATIC_ROOT = VAR_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "chatapp.static_files.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "chatapp.deployment.static_files.StaticFilesStorage"},
 }
 
 LOGIN_URL = "login"
@@ -160,7 +160,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-PASSWORD_HASHERS = ["chatapp.hashing.PatientPasswordHasher"]
+PASSWORD_HASHERS = ["chatapp.accounts.hashing.PatientPasswordHasher"]
 PASSWORD_RESET_TIMEOUT = 15 * 60  # seconds; a sign-in link lives as long
 
 # Served over TLS when every origin is; `make run` serves this computer only, without.
@@ -201,7 +201,7 @@ IMPORT_DIR = str(
 )
 FILE_UPLOAD_TEMP_DIR = IMPORT_DIR
 # Larger than any message in form encoding, smaller than what would hurt. No request but an import
-# may be larger: chatapp.bodies.
+# may be larger: chatapp.deployment.body_limits.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 
 OPENAI_BASE_URL = environment.text("OPENAI_BASE_URL")
@@ -237,7 +237,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"refusals": {"()": "chatapp.refusal_log.RefusalFilter"}},
+    "filters": {"refusals": {"()": "chatapp.deployment.refusal_log.RefusalFilter"}},
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",

@@ -11,25 +11,25 @@ from pathlib import Path
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from chatapp.activity import ActivityLog, RecordedClient
-from chatapp.announcing import Announcer
-from chatapp.bus import Bus
+from chatapp.accounts.one_each import OneEach
+from chatapp.actions.import_jobs import Importer
 from chatapp.catalogue import Catalogue
 from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
-from chatapp.importer import Importer
-from chatapp.llm.adapt import Learned
+from chatapp.live.bus import Bus
+from chatapp.llm.activity_log import ActivityLog, RecordedClient
 from chatapp.llm.client import LLMClient, TokenUsage
 from chatapp.llm.demo import DemoClient
+from chatapp.llm.openai_compatible.adaptation import Learned
 from chatapp.llm.prices import PriceList
-from chatapp.machinery import Machinery
-from chatapp.metering import MeteredClient
-from chatapp.one_each import OneEach
-from chatapp.pacing import Pace
-from chatapp.presence import Presence
 from chatapp.rendering import fragments
-from chatapp.rendering_pool import RenderingPool
-from chatapp.runner import Runner
+from chatapp.rendering.pool import RenderingPool
+from chatapp.turns.announcer import Announcer
+from chatapp.turns.metering import MeteredClient
+from chatapp.turns.pacing import Pace
+from chatapp.turns.process_lock import Presence
+from chatapp.turns.runner import Runner
+from chatapp.turns.services import Machinery
 from compression import signals, store
 from compression.database import AWAY, across, database_file
 from compression.tokens import default_counter
@@ -46,7 +46,7 @@ def _client() -> LLMClient:
     if demo():
         return DemoClient(counter=default_counter())
     # The SDK takes a third of a second and 25 MB to import: not before the pages can be served.
-    from chatapp.llm.openai_client import OpenAIClient
+    from chatapp.llm.openai_compatible.client import OpenAIClient
 
     return OpenAIClient(
         base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
@@ -180,7 +180,7 @@ async def start() -> None:
     await _aarrive()
     if not demo():
         # In a thread: what is served already is not to wait for it.
-        await asyncio.to_thread(import_module, "chatapp.llm.openai_client")
+        await asyncio.to_thread(import_module, "chatapp.llm.openai_compatible.client")
     runner().keep()
     importer().keep()
     runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")

@@ -18,8 +18,8 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from compression.models import AbstractSummary, CompressibleConversation
-from compression.planner import PlannerSettings
-from compression.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, PolicySettings
+from compression.planning.planner import PlannerSettings
+from compression.planning.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, PolicySettings
 
 REQUIRED = ("CONVERSATION", "SUMMARY")
 
@@ -49,7 +49,7 @@ class CompressionSettings:
     max_calls: int = 40
     #: Most calls of models for one summary; beyond them the extract takes the oldest parts.
     probe: bool = False
-    #: Examine each new summary by one more call: see :mod:`compression.probe`.
+    #: Examine each new summary by one more call: see :mod:`compression.judging.probe`.
     lease_seconds: float = 30.0
     #: How long a claim holds without being renewed, seconds. A crash locks no longer than this.
     renew_seconds: float = 10.0

@@ -30,7 +30,7 @@ from compression.database import across, close_pools
 from compression.engine import Engine
 from compression.exceptions import StaleSource, StaleVersion, SummarizerError
 from compression.ports import Summarizer, Transcript
-from compression.summarizer import PromptSummarizer, instructions
+from compression.summarizers.prompt import PromptSummarizer, instructions
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
 from compression.types import Completion, Outcome, Sizes, SummaryStatus, Trigger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from compression.parts import Chunk, Plan
+from compression.planning.parts import Chunk, Plan
 from compression.types import Completion, Draft, Item, Ledger
 
 

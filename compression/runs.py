@@ -13,8 +13,7 @@ from dataclasses import asdict, replace
 
 from django.db import DatabaseError
 
-from compression import planner, signals, store
-from compression.accounting import Accounting, account
+from compression import signals, store
 from compression.engine import Request
 from compression.exceptions import (
     CompressionCancelled,
@@ -25,10 +24,12 @@ from compression.exceptions import (
     StaleVersion,
     SummarizerError,
 )
-from compression.holding import holding, to_its_end, uncut
-from compression.judging import Case, Judgement
-from compression.ladder import Ladder
+from compression.judging.bill import Accounting, account
+from compression.judging.judge import Case, Judgement
+from compression.leases import holding, to_its_end, uncut
+from compression.planning import planner
 from compression.store import Base, FitDraft
+from compression.summarizers.ladder import Ladder
 from compression.types import Draft, Outcome, Sizes, Span, Trigger
 
 logger = logging.getLogger(__name__)

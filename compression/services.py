@@ -13,15 +13,16 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from compression import conf, planner, runs, signals, store
-from compression.accounting import account
+from compression import conf, runs, signals, store
 from compression.conf import CompressionSettings
-from compression.editing import apply_edit
 from compression.engine import Engine, Request
 from compression.exceptions import CompressionRunning, NothingToCompress
-from compression.judging import Measures, measure
-from compression.markdown import render
-from compression.planner import cap_tokens
+from compression.judging.bill import account
+from compression.judging.judge import Measures, measure
+from compression.ledger.editing import apply_edit
+from compression.ledger.markdown import render
+from compression.planning import planner
+from compression.planning.planner import cap_tokens
 from compression.ports import TokenCounter, Transcript
 from compression.runs import claimed
 from compression.store import CompressionState, Version

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from unittest.mock import patch
 
 from compression.exceptions import SummarizerError
-from compression.ledger import Addition, Delta, apply_delta
+from compression.ledger.ledger import Addition, Delta, apply_delta
 from compression.types import Draft, Item, Ledger, Section
 
 MARKER = re.compile(r"\bm\d+\b")
@@ -158,7 +158,7 @@ class RealModelCalled(BaseException):
 @contextmanager
 def forbid_real_models() -> Iterator[None]:
     """Within it, ``PromptSummarizer`` raises RealModelCalled instead of calling a model."""
-    from compression.summarizer import PromptSummarizer
+    from compression.summarizers.prompt import PromptSummarizer
 
     async def refuse(*args: object, **kwargs: object) -> Draft:
         raise RealModelCalled("A test would have called a real model.")

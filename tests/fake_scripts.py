@@ -270,7 +270,7 @@ _QUOTED = re.compile(
     r'<message-(?P<nonce>\w+) seq="(?P<seq>\d+)" role="(?P<role>\w+)"[^\n]*>\n'
     r"(?P<text>[\s\S]*?)\n</message-(?P=nonce)>"
 )
-"""As :func:`compression.quoting.quote_item` writes them."""
+"""As :func:`compression.summarizers.quoting.quote_item` writes them."""
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _RULE = re.compile(r"\b(?:always|never|must|do not|don't)\b", re.I)
 

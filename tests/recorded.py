@@ -21,8 +21,8 @@ from typing import Any
 
 from chatapp.llm.client import ChatRequest, Finished, ReasoningChunk, TextChunk
 from chatapp.llm.errors import LLMError, ReplyCut
-from chatapp.llm.limits import Limits
-from chatapp.llm.openai_client import OpenAIClient
+from chatapp.llm.openai_compatible.client import OpenAIClient
+from chatapp.llm.openai_compatible.limits import Limits
 from tests.fake_scripts import Cut, Delay, Raw, Script, Step
 from tests.fake_upstream import FakeUpstream
 

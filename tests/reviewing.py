@@ -12,7 +12,7 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.models import Conversation, Message, Summary, TitleSource
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression import store
-from compression.markdown import render
+from compression.ledger.markdown import render
 from compression.types import Entry, Ledger, Section, Trigger
 
 TRANSCRIPT = StoredTranscript()

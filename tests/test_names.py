@@ -43,7 +43,7 @@ from django.template.loader import get_template
 
 import compression, compression._common._streams, compression.gzip, compression.zstd
 import compression.models, compression.services
-from compression.summarizer import instructions
+from compression.summarizers.prompt import instructions
 from compression.tokens import default_counter
 from pathlib import Path
 

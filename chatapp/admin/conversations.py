@@ -17,7 +17,7 @@ from chatapp.admin.links import conversation_page, may_read_messages, messages_p
 from chatapp.conversations.records import PAGES, record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
 from chatapp.rendering import wording
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from compression.admin import (
     Fact,
     ReviewAdmin,

@@ -23,7 +23,7 @@ from django.utils import timezone
 from chatapp.admin.acts import Recorded
 from chatapp.conversations import people, spending
 from chatapp.models import Conversation, DailyUse, Message, Summary
-from chatapp.text import visible
+from chatapp.text.safety import visible
 
 if TYPE_CHECKING:
     DjangoUserAdmin = UserAdmin[User]

@@ -23,7 +23,7 @@ from chatapp.conversations.profiles import OPERATOR, forget, in_force, lessons
 from chatapp.llm.lessons import Lesson
 from chatapp.llm.profiles import SMALLEST_WINDOW
 from chatapp.models import ModelProfile
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from compression.admin import moment
 from compression.tokens import HIGHEST_CALIBRATION, LOWEST_CALIBRATION
 

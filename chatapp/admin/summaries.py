@@ -17,10 +17,10 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import DEFAULT_WINDOW
 from chatapp.models import Summary
 from chatapp.rendering import wording
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from compression import conf
 from compression.admin import SummaryReviewAdmin
-from compression.planner import cap_tokens
+from compression.planning.planner import cap_tokens
 from compression.types import Sizes
 
 

@@ -9,8 +9,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.errors import NotFound
+from chatapp.live.view_models import ConversationLink, Origin
 from chatapp.models import Conversation, Project, TitleSource, Turn
-from chatapp.screen import ConversationLink, Origin
 from compression.database import across
 
 # The list shows this many at once; the rest is found by searching.

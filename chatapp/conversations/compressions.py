@@ -6,9 +6,9 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
-from chatapp import underway
+from chatapp.live import compression_progress
+from chatapp.live.view_models import CompressionView
 from chatapp.models import Conversation, Message, Summary
-from chatapp.screen import CompressionView
 from compression import store
 from compression.database import across
 from compression.types import Progress, Trigger
@@ -79,7 +79,7 @@ def is_at(conversation_id: int, progress: Progress) -> None:
 
 def _progress(row: Conversation) -> dict[str, Any]:
     """How far the run under way is: as this process knows it, else as it was stored last."""
-    progress = underway.of(row.pk) or Progress(**row.compressing_part)
+    progress = compression_progress.of(row.pk) or Progress(**row.compressing_part)
     left = progress.seconds_left
     return {
         "tokens_written": progress.tokens_written,

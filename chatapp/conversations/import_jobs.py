@@ -17,8 +17,8 @@ from django.db.models.functions import Now
 from chatapp.conversations.access import parse_code
 from chatapp.conversations.sending import LEASE
 from chatapp.errors import ImportBroken, ImportRunning, NotFound
+from chatapp.live.view_models import View
 from chatapp.models import Conversation, ImportJob, ImportState, Message, Turn
-from chatapp.screen import View
 from compression.database import across
 
 # Messages of an import that broke off which are taken away at once.

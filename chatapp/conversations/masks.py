@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 
 from chatapp.conversations.reading import message_view
 from chatapp.conversations.windows import for_screen
+from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole
-from chatapp.screen import MessageView
 from compression.database import across
 
 

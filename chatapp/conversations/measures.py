@@ -7,9 +7,9 @@ from __future__ import annotations
 from django.db.models import Sum
 from django.db.models.functions import Substr
 
-from chatapp.context import StoredMessage, visible, wire_of
+from chatapp.context.build import StoredMessage, visible, wire_of
 from chatapp.models import Conversation, Message
-from compression.projection import Report
+from compression.planning.projection import Report
 
 # A tail of so many messages is counted as it is sent, with what the program puts in for turns that
 # got no reply. A longer one is summed up by the database, which knows nothing of these.

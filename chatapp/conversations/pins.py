@@ -10,8 +10,8 @@ from chatapp.conversations.access import owned
 from chatapp.conversations.reading import live, message_view
 from chatapp.conversations.windows import for_screen
 from chatapp.errors import InvalidInput, NotFound
+from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, MessageRole
-from chatapp.screen import MessageView
 from compression.database import across
 
 

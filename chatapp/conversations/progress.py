@@ -16,8 +16,8 @@ from django.db.models.functions import Coalesce, Now
 from chatapp.conversations.reading import message_view, turn_views
 from chatapp.conversations.sending import LEASE
 from chatapp.conversations.windows import for_screen
+from chatapp.live.view_models import MessageView, TurnView
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
-from chatapp.screen import MessageView, TurnView
 from compression.database import across
 
 

@@ -12,15 +12,14 @@ from typing import Any
 from django.db.models import F, Max, Min, Q, QuerySet, Sum
 from django.utils.crypto import salted_hmac
 
-from chatapp.context import Basis, StoredMessage
+from chatapp.context.build import Basis, StoredMessage
+from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.measures import reports, tail_tokens
 from chatapp.conversations.windows import FIRST_MESSAGES, for_screen, window
-from chatapp.counting import MESSAGE_OVERHEAD
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
-from chatapp.screen import (
+from chatapp.live.view_models import (
     CompressionView,
     ContextView,
     ConversationView,
@@ -28,6 +27,7 @@ from chatapp.screen import (
     PageView,
     TurnView,
 )
+from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
 from compression.database import across, snapshot
 from compression.store import compression_state
 

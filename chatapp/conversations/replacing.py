@@ -10,8 +10,8 @@ from chatapp.conversations.access import owned
 from chatapp.conversations.reading import live, message_view
 from chatapp.conversations.sending import Accepted, begin, locked, open_turn
 from chatapp.errors import NotFound, Summarised, TurnOpen
+from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole
-from chatapp.screen import MessageView
 from compression.database import across
 
 

@@ -15,10 +15,10 @@ from django.db import connection
 
 from chatapp.conversations.access import owned
 from chatapp.errors import SearchTooSlow
-from chatapp.excerpts import MOST_CHARACTERS, Part, Terms, passage, pattern_of, terms_of
+from chatapp.live.view_models import View
 from chatapp.models import Conversation, Message
-from chatapp.screen import View
-from chatapp.text import visible
+from chatapp.text.safety import visible
+from chatapp.text.search_terms import MOST_CHARACTERS, Part, Terms, passage, pattern_of, terms_of
 from compression.database import TookTooLong, across, snapshot, time_limit
 
 HITS = 20

@@ -18,8 +18,8 @@ from chatapp.conversations.room import has_room, require_room
 from chatapp.conversations.spending import require_within_limit
 from chatapp.conversations.windows import for_screen
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
+from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
-from chatapp.screen import MessageView
 from compression.database import across
 
 LEASE = timedelta(seconds=30)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from chatapp.conversations.access import owned
+from chatapp.live.view_models import Carried
 from chatapp.models import Conversation
-from chatapp.screen import Carried
 from compression import store
 from compression.database import across
-from compression.ledger import to_json
+from compression.ledger.ledger import to_json
 
 
 def versions(user_id: int, code: str) -> list[dict[str, Any]]:

@@ -23,8 +23,8 @@
         └── ReplyTooLong                llm_reply_too_long      502
 
 ``fields["provider_message"]`` holds the server's own words, cleaned by :func:`clean_words`; the
-sentence itself never does. :mod:`chatapp.llm.classify` chooses the class for a server's answer.
-Do not raise :class:`LLMError` itself.
+sentence itself never does. :mod:`chatapp.llm.openai_compatible.classify` chooses the class for a
+server's answer. Do not raise :class:`LLMError` itself.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from chatapp.excerpts import Terms
+from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import kept, markdown
 from chatapp.rendering.marks import mark
-from chatapp.screen import MessageView, TurnView
-from chatapp.text import settled, visible_part
+from chatapp.text.safety import settled, visible_part
+from chatapp.text.search_terms import Terms
 
 #: Terminal statuses that need no word below the reply.
 _QUIET = frozenset({"complete"})

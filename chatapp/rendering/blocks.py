@@ -40,7 +40,7 @@ from chatapp.rendering.limits import (
     estimate,
 )
 from chatapp.rendering.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
-from chatapp.text import visible
+from chatapp.text.safety import visible
 
 #: Lines with blank ones between, each of which begins with a letter and in which no sign means
 #: anything to the parser.

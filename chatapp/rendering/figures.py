@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp.screen import ContextView
+from chatapp.live.view_models import ContextView
 
 
 def short(count: int) -> str:

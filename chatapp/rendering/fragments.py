@@ -14,10 +14,10 @@ from typing import Any
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
-from chatapp import events
+from chatapp.live import events
+from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import articles, kept, markdown
 from chatapp.rendering.articles import article_of, outcome_of, render_article
-from chatapp.screen import MessageView, TurnView
 
 _SPOKEN_ENDS = {
     "complete": "Answer complete",

@@ -18,7 +18,7 @@ from typing import Final
 from django.utils.html import escape
 
 from chatapp.rendering.blocks import render_message
-from chatapp.text import visible
+from chatapp.text.safety import visible
 
 #: Bytes of HTML that one process keeps: about 5,000 common messages.
 MOST_BYTES: Final = 16 * 1024 * 1024

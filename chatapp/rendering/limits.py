@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from chatapp.text import hidden_runs
+from chatapp.text.safety import hidden_runs
 
 #: Characters above which callers should render in a thread: common text of this length takes 6 ms,
 #: the most hostile 50 ms.

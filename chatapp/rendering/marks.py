@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chatapp.excerpts import Terms, pattern_of
+from chatapp.text.search_terms import Terms, pattern_of
 
 # A tag, whose attributes may hold a ">", or a character reference: what lies between is text.
 _MARKUP = re.compile(r"""(<(?:[^">]|"[^"]*")*>|&[^;\s]+;)""")

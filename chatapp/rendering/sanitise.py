@@ -11,7 +11,7 @@ from typing import Final
 import nh3
 from pygments.token import STANDARD_TYPES
 
-from chatapp.text import clean, visible
+from chatapp.text.safety import clean, visible
 
 HIGHLIGHT_PREFIX: Final = "hl-"
 LINK_SCHEMES: Final = frozenset({"http", "https", "mailto"})

@@ -8,7 +8,7 @@ from html import escape
 from chatapp.rendering.blocks import Environment, render_message, render_piece
 from chatapp.rendering.cutter import Cutter
 from chatapp.rendering.limits import CLOSED_BUDGET, OPEN_BUDGET
-from chatapp.text import LOOKED_AT, has_a_look, settled, visible_part
+from chatapp.text.safety import LOOKED_AT, has_a_look, settled, visible_part
 
 
 @dataclass(frozen=True, kw_only=True)

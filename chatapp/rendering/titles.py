@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from chatapp.text import clean, visible, without_hidden
+from chatapp.text.safety import clean, visible, without_hidden
 
 #: Characters a title may have.
 TITLE_LENGTH: Final = 60

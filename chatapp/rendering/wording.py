@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chatapp.text import visible
-from compression.extractive import LABEL
+from chatapp.text.safety import visible
+from compression.summarizers.extractive import LABEL
 from compression.types import Extracted
 
 _CAUSES = {

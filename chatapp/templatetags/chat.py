@@ -11,10 +11,10 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from chatapp.excerpts import terms_of
+from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
 from chatapp.rendering import articles, figures, kept, sources, wording
-from chatapp.screen import Carried, ContextView, ConversationLink, PageView
-from chatapp.text import visible
+from chatapp.text.safety import visible
+from chatapp.text.search_terms import terms_of
 
 register = template.Library()
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from chatapp.text import clean, without_hidden
+from chatapp.text.safety import clean, without_hidden
 from chatapp.transfer.openai_messages import (
     NAME_LENGTH,
     TIME_LEFT_OUT,

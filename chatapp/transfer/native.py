@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from chatapp.errors import ImportInvalid
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from chatapp.transfer import fields, own_state
 from chatapp.transfer.openai_messages import ROLES
 from chatapp.transfer.own_sources import Sources

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from chatapp.errors import ImportInvalid
-from chatapp.llm.pieces import detailed_reasoning
-from chatapp.text import problems, without_hidden
+from chatapp.llm.openai_compatible.pieces import detailed_reasoning
+from chatapp.text.safety import problems, without_hidden
 from chatapp.transfer.json_stream import Place, objects
 from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from chatapp.text import clean
+from chatapp.text.safety import clean
 from chatapp.transfer import fields
 from chatapp.transfer.openai_messages import MOST_CHARACTERS
 from chatapp.transfer.own_sources import Sources
 from chatapp.transfer.values import OwnState
-from compression.ledger import from_json
+from compression.ledger.ledger import from_json
 from compression.store import Version
 from compression.types import SummaryStatus, Trigger
 

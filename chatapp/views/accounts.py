@@ -19,7 +19,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods
 
-from chatapp import people, signin_limits
+from chatapp.accounts import limits, signin_links
 from chatapp.errors import InvalidInput, LinkExpired, RateLimited
 from compression.exceptions import UserFacingError
 
@@ -57,12 +57,12 @@ class LimitedAuthenticationForm(AuthenticationForm):
         Raises :class:`ValidationError` for too many attempts and for a wrong name or password.
         """
         name = self.cleaned_data.get("username")
-        with signin_limits.place_to_wait() as taken:
+        with limits.place_to_wait() as taken:
             if not taken:
-                self.retry_after = signin_limits.BUSY_SECONDS
+                self.retry_after = limits.BUSY_SECONDS
                 raise ValidationError(_BUSY, code="rate_limited")
             if name is not None and self.request is not None:
-                self.retry_after = signin_limits.count_attempt(name, _address(self.request))
+                self.retry_after = limits.count_attempt(name, _address(self.request))
             if self.retry_after:
                 raise ValidationError(_wait_sentence(self.retry_after), code="rate_limited")
             return super().clean()
@@ -75,7 +75,7 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """The password was right."""
-        signin_limits.forget_attempts(form.cleaned_data["username"], _address(self.request))
+        limits.forget_attempts(form.cleaned_data["username"], _address(self.request))
         response = super().form_valid(form)
         if _wants_json(self.request):
             return JsonResponse({"next": self.get_success_url()})
@@ -145,7 +145,11 @@ def signin_link(request: HttpRequest, uidb64: str, token: str) -> HttpResponse:
     another one.
     """
     spending = request.method == "POST"
-    user = people.use_link(uidb64, token) if spending else people.user_from_link(uidb64, token)
+    user = (
+        signin_links.use_link(uidb64, token)
+        if spending
+        else signin_links.user_from_link(uidb64, token)
+    )
     if user is None:
         error = LinkExpired()
         if _wants_json(request):

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp import activity as log
 from chatapp.conversations import access
 from chatapp.conversations.summaries import aversions
+from chatapp.llm import activity_log as log
 from chatapp.views.answers import signed_in, user_id, wants_json
 from chatapp.views.pages import page_context, rendered
 

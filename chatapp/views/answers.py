@@ -27,6 +27,7 @@ from django.urls import reverse
 from chatapp import forms
 from chatapp.conversations import access
 from chatapp.conversations.people import aperson
+from chatapp.deployment.refusal_log import UNREADABLE
 from chatapp.errors import (
     BadRequest,
     Forbidden,
@@ -37,8 +38,7 @@ from chatapp.errors import (
     SignedOut,
     StorageUnavailable,
 )
-from chatapp.refusal_log import UNREADABLE
-from chatapp.text import REPLACEMENT
+from chatapp.text.safety import REPLACEMENT
 from compression.database import AWAY
 from compression.exceptions import UserFacingError
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
-from chatapp.bodies import refusal_of
+from chatapp.deployment.body_limits import refusal_of
 from chatapp.errors import Forbidden, InternalError, NotFound
 from chatapp.views.answers import failure, unreadable
 
@@ -37,7 +37,7 @@ def server_error(request: HttpRequest) -> HttpResponseBase:
 
 @sync_and_async_middleware
 def refusals(get_response):  # type: ignore[no-untyped-def]
-    """Answer a request whose body :mod:`chatapp.bodies` did not let in."""
+    """Answer a request whose body :mod:`chatapp.deployment.body_limits` did not let in."""
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:

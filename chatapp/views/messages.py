@@ -8,7 +8,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp import commands, forms, preferences, wiring
+from chatapp import forms, wiring
+from chatapp.actions import messages, preferences
 from chatapp.conversations import access, branching, sending
 from chatapp.conversations.reading import aowned_frame
 from chatapp.errors import InvalidInput
@@ -50,7 +51,7 @@ async def _made(person: int, fields: dict[str, str]) -> str:
     if "text" not in fields:
         return await access.acreate(person, **values)
     text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
-    return await commands.begin(person, text, client_msg_id, values)
+    return await messages.begin(person, text, client_msg_id, values)
 
 
 @signed_in("POST")
@@ -59,7 +60,7 @@ async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     # Not found comes before anything in the body is judged, as with fields_for.
     frame = await aowned_frame(user_id(request), code)
     fields = fields_of(request)
-    result = await commands.send(
+    result = await messages.send(
         user_id(request),
         code,
         forms.message_text(fields),
@@ -86,7 +87,7 @@ def _begun(
 @signed_in("POST")
 async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
     """End the open turn."""
-    await commands.stop(user_id(request), code)
+    await messages.stop(user_id(request), code)
     await keep_written(request, code)
     return accepted(request, "turn-stop", {"state": "stopping"}, to=page_of(code), status=202)
 
@@ -95,7 +96,7 @@ async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
 async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
     """Answer a user message again."""
     seq = forms.number(await fields_for(request, code), "seq")
-    result = await commands.regenerate(user_id(request), code, seq)
+    result = await messages.regenerate(user_id(request), code, seq)
     return _begun(request, code, "turn-regenerate", result)
 
 
@@ -103,7 +104,7 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
 async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
     """Have the model go on where its reply ended."""
     fields = await fields_for(request, code)
-    result = await commands.proceed(user_id(request), code, forms.optional_id(fields))
+    result = await messages.proceed(user_id(request), code, forms.optional_id(fields))
     return _begun(request, code, "turn-continue", result)
 
 
@@ -111,7 +112,7 @@ async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
 async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """Send another text in place of a user message."""
     text = forms.message_text(await fields_for(request, code))
-    result = await commands.edit_message(user_id(request), code, seq, text)
+    result = await messages.edit_message(user_id(request), code, seq, text)
     return _begun(request, code, "message-edit", result)
 
 
@@ -120,7 +121,7 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
 
     @signed_in("POST")
     async def view(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
-        await commands.pin(user_id(request), code, seq, on=on)
+        await messages.pin(user_id(request), code, seq, on=on)
         return accepted(request, command, {"seq": seq, "pinned": on}, to=page_of(code))
 
     return view
@@ -135,7 +136,7 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
         return _moved(request, await branching.abranch(user_id(request), code, seq))
     text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
     clears_draft = fields.get("clears_draft") == "true"
-    made = await commands.begin_branch(
+    made = await messages.begin_branch(
         user_id(request), code, seq, text, client_msg_id, clears_draft=clears_draft
     )
     return _moved(request, made)
@@ -144,7 +145,7 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation that carries the summary and the last turns over."""
-    return _moved(request, await commands.continue_in_new(user_id(request), code))
+    return _moved(request, await messages.continue_in_new(user_id(request), code))
 
 
 def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
@@ -170,9 +171,9 @@ async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
     fields = await fields_for(request, code)
     action = fields.get("action", "")
     if action == "send_now":
-        await commands.send_now(user_id(request), code)
+        await messages.send_now(user_id(request), code)
     elif action == "edit":
-        await commands.edit_queued(user_id(request), code, forms.message_text(fields))
+        await messages.edit_queued(user_id(request), code, forms.message_text(fields))
     elif action == "remove":
         await sending.achange_queue(user_id(request), code, "remove")
     else:

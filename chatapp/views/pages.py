@@ -11,7 +11,8 @@ from django.http import HttpRequest, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
-from chatapp import seeing, wiring
+from chatapp import wiring
+from chatapp.actions import inspection
 from chatapp.conversations import access, people
 from chatapp.conversations.reading import amessage, aturn
 from chatapp.conversations.replacing import areplaced
@@ -174,16 +175,16 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """
     person = user_id(request)
     if "model" in request.GET:
-        figures = await seeing.figures_with(person, code, model_name(request.GET))
+        figures = await inspection.figures_with(person, code, model_name(request.GET))
         return JsonResponse({"context": figures.as_json()})
     if "left-out" in request.GET:
-        messages = await seeing.left_out(person, code)
+        messages = await inspection.left_out(person, code)
         if wants_json(request):
             return JsonResponse({"messages": messages})
         name = "partials/left_out.html" if wants_fragment(request) else "left_out.html"
         return await rendered(request, name, {"messages": messages, "code": code})
     page = await wiring.machinery().apage(person, code)
-    parts = await seeing.context_parts(person, code)
+    parts = await inspection.context_parts(person, code)
     if wants_json(request):
         return JsonResponse({"context": page.context.as_json(), **parts.as_json()})
     template = "partials/context.html" if wants_fragment(request) else "context.html"

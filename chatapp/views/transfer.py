@@ -14,10 +14,11 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import content_disposition_header
 
-from chatapp import exporting, wiring
+from chatapp import wiring
+from chatapp.actions import exporting
 from chatapp.conversations import access, import_jobs
 from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
-from chatapp.text import clean, visible
+from chatapp.text.safety import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered

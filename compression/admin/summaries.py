@@ -40,10 +40,10 @@ from compression.admin.review import (
     told,
 )
 from compression.conf import settings
-from compression.editing import apply_edit
 from compression.exceptions import CompressionError, StaleVersion, SummaryInvalid
-from compression.ledger import from_json
-from compression.markdown import render
+from compression.ledger.editing import apply_edit
+from compression.ledger.ledger import from_json
+from compression.ledger.markdown import render
 from compression.ports import TokenCounter, Transcript
 from compression.store.rows import conversations
 from compression.tokens import default_counter

@@ -12,9 +12,9 @@ from typing import Any
 
 from django.db import transaction
 
-from compression.ledger import from_json
+from compression.ledger.ledger import from_json
 from compression.models import AbstractSummary
-from compression.parts import Finished
+from compression.planning.parts import Finished
 from compression.store.fingerprints import fingerprint
 from compression.store.rows import Base, conversations, insert, summaries, writable
 from compression.types import Draft, Extracted, Item, Spent, SummaryStatus, Trigger

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from compression import conf
 from compression.exceptions import StaleVersion
-from compression.ledger import from_json, to_json
+from compression.ledger.ledger import from_json, to_json
 from compression.models import AbstractSummary, CompressibleConversation
 from compression.types import Ledger, SummaryStatus, Trigger
 

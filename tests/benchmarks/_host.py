@@ -6,16 +6,16 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chatapp import context
-from chatapp.context import Basis, BuiltRequest, StoredMessage
-from chatapp.counting import MESSAGE_OVERHEAD
-from compression import planner
+from chatapp.context import build
+from chatapp.context.build import Basis, BuiltRequest, StoredMessage
+from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.exceptions import NothingToCompress, SummarizerError
-from compression.extractive import ExtractiveSummarizer
-from compression.judging import Case, Judgement, judge
-from compression.planner import PlannerSettings
-from compression.policy import PolicySettings, PolicyState, decide
+from compression.judging.judge import Case, Judgement, judge
+from compression.planning import planner
+from compression.planning.planner import PlannerSettings
+from compression.planning.policy import PolicySettings, PolicyState, decide
 from compression.ports import Summarizer
+from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.tokens import default_counter
 from compression.types import ContextAction, Item, Ledger, Role, Sizes, Span, Trigger
 
@@ -78,10 +78,10 @@ class Host:
             mark=MARK,
             tail=tail,
         )
-        sizes = context.sizes(
+        sizes = build.sizes(
             basis, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
         )
-        built = context.build_request(basis, sizes)
+        built = build.build_request(basis, sizes)
         return built, sizes, tuple(one.as_item() for one in tail)
 
     async def fitted(self) -> BuiltRequest:

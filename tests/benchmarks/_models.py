@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compression.summarizer import PromptSummarizer
+from compression.summarizers.prompt import PromptSummarizer
 from compression.types import Completion
 from tests.benchmarks._host import RULER
 from tests.fake_scripts import Json, quoted_messages

@@ -17,11 +17,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from compression.cues import END, prose_lines
-from compression.extractive import room_for
-from compression.floor import SPREAD_TOKENS, Floor
-from compression.ledger import Addition, Delta
-from compression.salience import facts
+from compression.judging.cues import END, prose_lines
+from compression.judging.floor import SPREAD_TOKENS, Floor
+from compression.judging.salience import facts
+from compression.ledger.ledger import Addition, Delta
+from compression.summarizers.extractive import room_for
 from compression.types import Item, Ledger, Role, Section
 from tests.benchmarks._host import RULER
 from tests.benchmarks._models import fact, prose, rule

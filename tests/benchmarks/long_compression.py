@@ -150,7 +150,7 @@ def _line(
     from django.utils.html import strip_tags
     from django.utils.timezone import now
 
-    from chatapp import events
+    from chatapp.live import events
     from chatapp.rendering.fragments import render_event
 
     left = None if seconds_left is None else ceil(seconds_left)

@@ -11,19 +11,20 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp import context, preparation
 from chatapp.catalogue import Profile
+from chatapp.context import build
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations import access, pins, progress, replacing, sending
 from chatapp.conversations.transcript import StoredTranscript
-from chatapp.counting import message_tokens
 from chatapp.models import Conversation, TurnStatus
-from chatapp.preparation import Means
+from chatapp.turns import fitting
+from chatapp.turns.fitting import Means
 from compression import services, store
 from compression.database import across
-from compression.editing import apply_edit
 from compression.engine import Engine
 from compression.exceptions import CompressionRunning, NothingToCompress, UserFacingError
-from compression.ledger import render
+from compression.ledger.editing import apply_edit
+from compression.ledger.ledger import render
 from compression.tokens import CharacterCounter
 from compression.types import Outcome, Sizes, Trigger
 from tests.chatapp.conversation_oracle import Oracle, basis_of
@@ -75,9 +76,9 @@ class Actor:
             engine_for=lambda profile: self.engine(),
         )
 
-    def sizes(self, basis: context.Basis) -> Sizes:
+    def sizes(self, basis: build.Basis) -> Sizes:
         profile = self.profile
-        return context.sizes(
+        return build.sizes(
             basis,
             COUNTER,
             window=profile.window,
@@ -89,7 +90,7 @@ class Actor:
         """Make the request of a turn that was begun, check it, and end the turn."""
         self.oracle.say(accepted.reply_seq, "assistant", "")
         try:
-            prepared = self.run(preparation.prepare(accepted.conversation_id, self.means()))
+            prepared = self.run(fitting.prepare(accepted.conversation_id, self.means()))
         except UserFacingError:
             self.finish(accepted, "", TurnStatus.BLOCKED)
             return
@@ -135,7 +136,7 @@ class Actor:
         """So many turns, or until there is something to compress, without asking the policy."""
         while turns and self.opened is None:
             basis = basis_of(self.oracle.code)
-            built = context.build_request(basis, self.sizes(basis))
+            built = build.build_request(basis, self.sizes(basis))
             if built.usage.share >= share:
                 return
             number = next(self.numbers)
@@ -158,7 +159,7 @@ class Actor:
         self.answer(accepted, reply, status)
         # There may be nothing worth preparing after all.
         with contextlib.suppress(UserFacingError):
-            self.run(preparation.prepare_in_background(accepted.conversation_id, self.means()))
+            self.run(fitting.prepare_in_background(accepted.conversation_id, self.means()))
 
     def any_seq(self, back: int) -> int:
         """The message so far from the end; 1 at least."""
@@ -258,7 +259,7 @@ class Actor:
         self.oracle.check_rows(row)
         self.oracle.check_versions(row)
         basis = basis_of(self.oracle.code)
-        request = context.build_request(basis, self.sizes(basis))
+        request = build.build_request(basis, self.sizes(basis))
         self.oracle.check_request(
             basis, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
         )

@@ -15,7 +15,7 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
-from chatapp.importing import import_openai_messages
+from chatapp.actions.importing import import_openai_messages
 from chatapp.models import Conversation, Message, Summary, Turn
 from compression.database import across
 from compression.tokens import default_counter

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compression.exceptions import SummarizerError
-from compression.ledger import Addition, Delta, Lift
+from compression.ledger.ledger import Addition, Delta, Lift
 from compression.testing import CountingSummarizer, merged
 from compression.types import Draft, Item, Ledger, Section
 from tests.chatapp.conversation_oracle import LIFT, RULE

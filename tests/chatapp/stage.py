@@ -13,19 +13,19 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp.activity import ActivityLog, RecordedClient
-from chatapp.announcing import Announcer
-from chatapp.bus import Bus, Published, Subscription
 from chatapp.catalogue import Catalogue
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations import reading, sending
 from chatapp.conversations.profiles import alearn
 from chatapp.conversations.transcript import StoredTranscript
-from chatapp.counting import message_tokens
-from chatapp.llm.openai_client import OpenAIClient
-from chatapp.machinery import Machinery
+from chatapp.live.bus import Bus, Published, Subscription
+from chatapp.llm.activity_log import ActivityLog, RecordedClient
+from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.models import Conversation, Message, Turn
 from chatapp.rendering import fragments
-from chatapp.runner import Runner
+from chatapp.turns.announcer import Announcer
+from chatapp.turns.runner import Runner
+from chatapp.turns.services import Machinery
 from compression import signals
 from compression.database import across
 from compression.tokens import CharacterCounter

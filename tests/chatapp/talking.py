@@ -13,8 +13,8 @@ from django.db import connections
 from django.utils import timezone
 
 from chatapp.conversations import access, beginning, progress, sending
+from chatapp.live.view_models import ContextView
 from chatapp.models import Conversation, Message, Turn, TurnStatus
-from chatapp.screen import ContextView
 
 R = TypeVar("R")
 HOLDER = "this process"

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from chatapp import people, signin_limits
+from chatapp.accounts import limits, signin_links
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ def anna() -> User:
 
 
 def link_path(user: User) -> str:
-    return people.signin_link(user, "http://testserver").removeprefix("http://testserver")
+    return signin_links.signin_link(user, "http://testserver").removeprefix("http://testserver")
 
 
 def sign_in(client: Client, password: str, name: str = "anna", **extra: str) -> Any:
@@ -100,11 +100,11 @@ def test_r04_guessing_is_bounded(client: Client, anna: User) -> None:
 
     Breaks when: ``LimitedAuthenticationForm.clean`` does not count the attempt.
     """
-    for _ in range(signin_limits.ATTEMPTS):
+    for _ in range(limits.ATTEMPTS):
         assert sign_in(client, "wrong").status_code == 200
     refused = sign_in(client, PASSWORD)
     assert refused.status_code == 429
-    assert 0 < int(refused["Retry-After"]) <= signin_limits.WINDOW_SECONDS
+    assert 0 < int(refused["Retry-After"]) <= limits.WINDOW_SECONDS
     assert "Too many attempts" in refused.content.decode()
     assert not is_signed_in(client)
     as_json = sign_in(client, PASSWORD, name="ANNA", Accept="application/json")
@@ -115,14 +115,14 @@ def test_r04_guessing_is_bounded(client: Client, anna: User) -> None:
 
 
 def test_r04_others_are_not_kept_out(client: Client, anna: User) -> None:
-    for _ in range(signin_limits.ATTEMPTS + 1):
+    for _ in range(limits.ATTEMPTS + 1):
         sign_in(client, "wrong", name="bert")
     assert sign_in(client, PASSWORD).status_code == 302
 
 
 def test_r04_another_address_is_counted_apart(anna: User) -> None:
     attacker = Client(REMOTE_ADDR="192.0.2.1")
-    for _ in range(signin_limits.ATTEMPTS + 1):
+    for _ in range(limits.ATTEMPTS + 1):
         sign_in(attacker, "wrong")
     assert sign_in(Client(REMOTE_ADDR="192.0.2.2"), PASSWORD).status_code == 302
 
@@ -134,8 +134,8 @@ def test_n04_one_address_is_bounded_whatever_the_names(anna: User) -> None:
     """
     attacker = Client(REMOTE_ADDR="192.0.2.1")
     answers = [sign_in(attacker, "wrong", name=f"name-{n}").status_code for n in range(60)]
-    assert answers.count(200) == signin_limits.ATTEMPTS_OF_ADDRESS
-    assert set(answers[signin_limits.ATTEMPTS_OF_ADDRESS :]) == {429}
+    assert answers.count(200) == limits.ATTEMPTS_OF_ADDRESS
+    assert set(answers[limits.ATTEMPTS_OF_ADDRESS :]) == {429}
     assert sign_in(attacker, PASSWORD).status_code == 429
     assert sign_in(Client(REMOTE_ADDR="192.0.2.2"), PASSWORD).status_code == 302
 
@@ -147,11 +147,11 @@ def test_n04_nobody_drives_the_counts_of_others_out_of_the_cache() -> None:
     """
     used: dict[str, Any] = settings.CACHES["default"]
     most = used.get("OPTIONS", {}).get("MAX_ENTRIES", 100)
-    for number in range(signin_limits.ATTEMPTS_OF_ADDRESS):
-        assert signin_limits.count_attempt(f"name-{number}", "192.0.2.1") == 0
+    for number in range(limits.ATTEMPTS_OF_ADDRESS):
+        assert limits.count_attempt(f"name-{number}", "192.0.2.1") == 0
     for number in range(most):
-        signin_limits.count_attempt(f"flood-{number}", "192.0.2.2")
-    assert signin_limits.count_attempt("one more", "192.0.2.1") > 0
+        limits.count_attempt(f"flood-{number}", "192.0.2.2")
+    assert limits.count_attempt("one more", "192.0.2.1") > 0
 
 
 @pytest.mark.parametrize("other", ["2001:db8::2", "2001:db8:0:0:ffff:ffff:ffff:ffff"])
@@ -160,7 +160,7 @@ def test_n04_a_network_of_addresses_is_one(anna: User, other: str) -> None:
 
     Breaks when: each IPv6 address is counted apart.
     """
-    for number in range(signin_limits.ATTEMPTS_OF_ADDRESS):
+    for number in range(limits.ATTEMPTS_OF_ADDRESS):
         client = Client(REMOTE_ADDR=f"2001:db8::1:{number:x}")
         assert sign_in(client, "wrong", name=f"name-{number}").status_code == 200
     assert sign_in(Client(REMOTE_ADDR=other), PASSWORD).status_code == 429
@@ -169,13 +169,13 @@ def test_n04_a_network_of_addresses_is_one(anna: User, other: str) -> None:
 
 def test_an_office_behind_one_address_signs_in(anna: User) -> None:
     """Breaks when: a sign-in that was right counts against those of the same address."""
-    for _ in range(signin_limits.ATTEMPTS_OF_ADDRESS + 5):
+    for _ in range(limits.ATTEMPTS_OF_ADDRESS + 5):
         assert sign_in(Client(), PASSWORD).status_code == 302
 
 
 def test_who_has_an_account_does_not_begin_anew_with_it(anna: User) -> None:
     """Breaks when: a sign-in forgets all that came from its address."""
-    for number in range(signin_limits.ATTEMPTS_OF_ADDRESS - 1):
+    for number in range(limits.ATTEMPTS_OF_ADDRESS - 1):
         sign_in(Client(), "wrong", name=f"name-{number}")
     assert sign_in(Client(), PASSWORD).status_code == 302
     assert sign_in(Client(), "wrong", name="one more").status_code == 200
@@ -188,25 +188,25 @@ def test_n04_more_than_can_wait_are_asked_to_come_back(client: Client, anna: Use
     Breaks when: any number may wait, or a turned away attempt counts.
     """
     with ExitStack() as waiting:
-        for _ in range(signin_limits.AT_ONCE):
-            assert waiting.enter_context(signin_limits.place_to_wait())
-        for _ in range(signin_limits.ATTEMPTS + 1):
+        for _ in range(limits.AT_ONCE):
+            assert waiting.enter_context(limits.place_to_wait())
+        for _ in range(limits.ATTEMPTS + 1):
             refused = sign_in(client, PASSWORD, Accept="application/json")
             assert refused.status_code == 429
             assert "Many people" in refused.json()["error"]["message"]
-            assert int(refused["Retry-After"]) == signin_limits.BUSY_SECONDS
+            assert int(refused["Retry-After"]) == limits.BUSY_SECONDS
     assert sign_in(client, PASSWORD).status_code == 302
 
 
 def test_r04_a_forged_address_is_not_believed(anna: User) -> None:
-    for number in range(signin_limits.ATTEMPTS):
+    for number in range(limits.ATTEMPTS):
         sign_in(Client(), "wrong", **{"X-Forwarded-For": f"192.0.2.{number}"})
     assert sign_in(Client(), PASSWORD, **{"X-Forwarded-For": "192.0.2.99"}).status_code == 429
 
 
 def test_signing_in_forgets_the_mistakes(client: Client, anna: User) -> None:
     for _ in range(3):
-        for _ in range(signin_limits.ATTEMPTS - 1):
+        for _ in range(limits.ATTEMPTS - 1):
             sign_in(client, "wrong")
         assert sign_in(client, PASSWORD).status_code == 302
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from chatapp.activity import ActivityLog, RecordedClient, about
+from chatapp.llm.activity_log import ActivityLog, RecordedClient, about
 from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import LLMError
-from chatapp.llm.openai_client import OpenAIClient
+from chatapp.llm.openai_compatible.client import OpenAIClient
 from tests.fake_scripts import Done, Finish, Script, Text, Wait, failing, saying
 from tests.fake_upstream import FakeUpstream
 

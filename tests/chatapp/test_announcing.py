@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp import underway
-from chatapp.announcing import Announcer
+from chatapp.live import compression_progress
+from chatapp.live.view_models import CompressionView
 from chatapp.models import Conversation
-from chatapp.screen import CompressionView
+from chatapp.turns.announcer import Announcer
 from compression import store
 from compression.types import Trigger
 from tests.chatapp.stage import Stage, staged, stored
@@ -85,7 +85,7 @@ async def test_a_page_of_any_process_says_which_part_is_written(stage: Stage) ->
     assert (here.tokens_written, here.part, here.parts, here.seconds_left) == (40, 3, 38, 11)
     assert (here.part_first_seq, here.part_through_seq) == (41, 55)
     # Another process has what was stored when the part began.
-    underway.ends(row.pk)
+    compression_progress.ends(row.pk)
     there = await shown()
     assert (there.tokens_written, there.part, there.parts, there.seconds_left) == (0, 3, 38, 20)
     assert (there.part_first_seq, there.part_through_seq) == (41, 55)

@@ -12,11 +12,11 @@ import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 
-from chatapp import context
+from chatapp.context import build
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations import branching, replacing, sending
-from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, Summary
-from chatapp.preparation import Means, prepare_in_background
+from chatapp.turns.fitting import Means, prepare_in_background
 from compression import services, store
 from compression.exceptions import CompressionRunning
 from compression.types import Outcome, Trigger
@@ -45,7 +45,7 @@ async def compact(stage: Stage) -> Outcome:
     await stage.rest()
     profile = await stage.machinery.catalogue.profile("fake-model")
     basis = await stage.basis()
-    sizes = context.sizes(
+    sizes = build.sizes(
         basis,
         stage.machinery.counter,
         window=profile.window,
@@ -254,7 +254,7 @@ async def test_p01_p05_no_secret_is_in_any_request(alice: User, tmp_path: Path) 
         first = Message.objects.filter(conversation=row, seq__lte=7).order_by("seq")
         rows = await stored(lambda: list(first.values_list("role", "text")))
         assert asked_of(stage)[3]["messages"] == [
-            {"role": "system", "content": context.BASE_INSTRUCTIONS},
+            {"role": "system", "content": build.BASE_INSTRUCTIONS},
             *({"role": role, "content": text} for role, text in rows),
         ]
         assert tuple(text for role, text in rows if role == "user") == hostile

@@ -12,8 +12,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
-from chatapp import asgi, bodies
+from chatapp import asgi
 from chatapp.conversations import people
+from chatapp.deployment import body_limits
 from chatapp.models import ImportJob
 from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.chatapp.stage import PATIENCE
@@ -91,7 +92,11 @@ async def session_of(person: User) -> str:
 @pytest.mark.parametrize("path", ["/c/", "/import/", "/accounts/login/", "/nowhere/"])
 async def test_n01_who_is_not_known_is_not_listened_to(path: str) -> None:
     """Breaks when: bytes are counted only against what a length says."""
-    for length, least in ((None, bodies.ANYBODY_MAX), ("7", bodies.ANYBODY_MAX), ("300000", 0)):
+    for length, least in (
+        (None, body_limits.ANYBODY_MAX),
+        ("7", body_limits.ANYBODY_MAX),
+        ("300000", 0),
+    ):
         sender = await posted(path, length=length)
         assert sender.status == 413
         assert sender.error["code"] == "request_too_large"
@@ -101,7 +106,10 @@ async def test_n01_who_is_not_known_is_not_listened_to(path: str) -> None:
 async def test_n01_every_route_has_its_limit(alice: User) -> None:
     """Breaks when: the import's limit is everybody's, or none is counted as it comes."""
     key = await session_of(alice)
-    most = {"/c/": settings.DATA_UPLOAD_MAX_MEMORY_SIZE, "/import/": MAX_BYTES + bodies.ENVELOPE}
+    most = {
+        "/c/": settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+        "/import/": MAX_BYTES + body_limits.ENVELOPE,
+    }
     for path, limit in most.items():
         sender = await posted(path, key)
         assert sender.status == 413
@@ -130,7 +138,7 @@ async def test_n01_one_file_a_person_is_received_at_a_time(alice: User, bob: Use
     half, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(sender: Sender) -> Any:
-        if sender.taken > bodies.ANYBODY_MAX:
+        if sender.taken > body_limits.ANYBODY_MAX:
             half.set()
             await go_on.wait()
         return await Sender.receive(sender)
@@ -139,7 +147,7 @@ async def test_n01_one_file_a_person_is_received_at_a_time(alice: User, bob: Use
     await asyncio.wait_for(half.wait(), PATIENCE)
     sender = await posted("/import/", key, "1000000")
     assert (sender.status, sender.error["code"], sender.taken) == (409, "import_running", 0)
-    assert (await posted("/import/", key)).taken <= bodies.ANYBODY_MAX + len(PIECE)
+    assert (await posted("/import/", key)).taken <= body_limits.ANYBODY_MAX + len(PIECE)
     assert (await posted("/import/", others)).error["code"] == "request_too_large"
     go_on.set()
     assert (await first).error["code"] == "request_too_large"

@@ -9,8 +9,8 @@ import pytest
 from channels.layers import InMemoryChannelLayer
 from django.utils import timezone
 
-from chatapp.bus import BACKLOG, Bus, Published, Subscription
-from chatapp.events import Delta, Event, TitleChanged
+from chatapp.live.bus import BACKLOG, Bus, Published, Subscription
+from chatapp.live.events import Delta, Event, TitleChanged
 
 pytestmark = pytest.mark.events
 
@@ -193,7 +193,7 @@ async def test_only_what_is_unforeseen_leaves_a_traceback(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, layer: Any, unforeseen: bool
 ) -> None:
     """Breaks when: a layer that is merely slow is logged like one that fails, or not at all."""
-    monkeypatch.setattr("chatapp.bus.LAYER_PATIENCE", 0.01)
+    monkeypatch.setattr("chatapp.live.bus.LAYER_PATIENCE", 0.01)
     bus = Bus(layer, render)
     assert not await bus.answers()
     async with bus.subscribe(CONVERSATION):

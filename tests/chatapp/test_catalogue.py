@@ -8,7 +8,7 @@ import pytest
 from chatapp.catalogue import LIST_LIVES, PROFILE_LIVES, SILENCE_LIVES, Catalogue, Profile
 from chatapp.conversations.profiles import alearn, forget
 from chatapp.llm.errors import LLMError, ModelUnknown
-from chatapp.llm.openai_client import OpenAIClient
+from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.llm.profiles import PriceFigures
 from chatapp.models import ModelProfile
 from tests.chatapp.stage import stored

@@ -11,8 +11,9 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp import consumers, events, wiring
-from chatapp.bus import BACKLOG, Bus
+from chatapp import consumers, wiring
+from chatapp.live import events
+from chatapp.live.bus import BACKLOG, Bus
 from chatapp.models import Conversation, Message
 from tests.chatapp.stage import until
 from tests.chatapp.viewing import Screen, delta, elsewhere, write

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.context import (
+from chatapp.context.build import (
     Basis,
     BuiltRequest,
     StoredMessage,
@@ -23,7 +23,7 @@ from chatapp.context import (
     visible_tail,
     wire_of,
 )
-from chatapp.counting import message_tokens
+from chatapp.context.tokens import message_tokens
 from compression.tokens import CharacterCounter
 from compression.types import Item
 from tests.growth import growth

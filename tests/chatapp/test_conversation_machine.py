@@ -21,8 +21,8 @@ from hypothesis.stateful import (
 )
 
 from chatapp.catalogue import Profile
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations import branching, pins, replacing, sending
-from chatapp.counting import message_tokens
 from chatapp.models import Conversation, Message, TurnStatus
 from compression import services, store
 from compression.exceptions import (

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.counting import MESSAGE_OVERHEAD, message_tokens
+from chatapp.context.tokens import MESSAGE_OVERHEAD, message_tokens
 from compression.tokens import CharacterCounter
 
 COUNTER = CharacterCounter()

@@ -13,16 +13,17 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp import activity, wiring
+from chatapp import wiring
 from chatapp.conversations import spending
 from chatapp.errors import DailyLimit
+from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import LLMError
-from chatapp.llm.limits import Limits
-from chatapp.llm.openai_client import OpenAIClient
-from chatapp.machinery import ModelCall
-from chatapp.metering import MeteredClient
+from chatapp.llm.openai_compatible.client import OpenAIClient
+from chatapp.llm.openai_compatible.limits import Limits
 from chatapp.models import Conversation, DailyUse, Message, ModelProfile, Turn
+from chatapp.turns.metering import MeteredClient
+from chatapp.turns.services import ModelCall
 from compression.exceptions import SummarizerError
 from compression.tokens import default_counter
 from tests.chatapp.stage import until
@@ -204,7 +205,7 @@ async def test_r03_a_call_without_a_word_counts_if_the_server_was_at_work(
     metered = MeteredClient(client, default_counter(), lambda model, usage: None)
     request = ChatRequest(model="m", messages=({"role": "user", "content": "word " * 50},))
     conversation = await Conversation.objects.aget()
-    with activity.about(conversation=conversation.pk), pytest.raises(LLMError):
+    with activity_log.about(conversation=conversation.pk), pytest.raises(LLMError):
         await metered.complete(request)
     await metered.aclose()
     assert ((await used(alice)).tokens > 0) == counts
@@ -226,7 +227,7 @@ async def test_r03_a_long_summary_ends_at_the_limit(
 
     conversation = await Conversation.objects.aget()
     upstream.enqueue(answer(900, 200))
-    with activity.about(conversation=conversation.pk):
+    with activity_log.about(conversation=conversation.pk):
         assert (await call(**question, on_tokens=on_tokens)).text == "Yes."
         with pytest.raises(SummarizerError, match="your limit for today") as caught:
             await call(**question, on_tokens=on_tokens)

@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
-from chatapp import entrance, server
+from chatapp.deployment import daphne, entrance
 from chatapp.deployment.nginx import FOLDER, main, site
 from tests.servers import free_port
 from tests.services import ensure_nginx
@@ -64,7 +64,7 @@ def test_w09_pings_come_more_often_than_a_proxy_gives_up() -> None:
     """Breaks when: PING_INTERVAL is raised above what the site waits for."""
     waits = re.search(r"proxy_read_timeout (\d+)s", (FOLDER / "nginx.conf.template").read_text())
     assert waits is not None
-    assert int(waits[1]) > 2 * (server.PING_INTERVAL + server.PING_TIMEOUT)
+    assert int(waits[1]) > 2 * (daphne.PING_INTERVAL + daphne.PING_TIMEOUT)
 
 
 def test_a_unit_leaves_running_replies_the_time_to_be_stored() -> None:
@@ -72,7 +72,7 @@ def test_a_unit_leaves_running_replies_the_time_to_be_stored() -> None:
     unit = (FOLDER / "palimpsest@.service").read_text()
     waits = re.search(r"TimeoutStopSec=(\d+)", unit)
     assert waits is not None
-    assert int(waits[1]) > server.SHUTDOWN_TIMEOUT
+    assert int(waits[1]) > daphne.SHUTDOWN_TIMEOUT
     assert "--no-prepare --behind-proxy" in unit
 
 

@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 
-from chatapp import context
-from chatapp.counting import message_tokens
+from chatapp.context import build
+from chatapp.context.tokens import message_tokens
 from chatapp.models import Conversation, Message, Summary, Turn, TurnStatus
 from compression import services
 from compression.types import Outcome, SummaryStatus, Trigger
@@ -82,7 +82,7 @@ async def compact(stage: Stage, trigger: Trigger = Trigger.MANUAL) -> Outcome:
     """Compress at once, or prepare in the background."""
     profile = await stage.machinery.catalogue.profile("fake-model")
     basis = await stage.basis()
-    sizes = context.sizes(
+    sizes = build.sizes(
         basis,
         stage.machinery.counter,
         window=profile.window,

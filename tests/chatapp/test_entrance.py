@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from twisted.internet.testing import StringTransport
 
-from chatapp import entrance
+from chatapp.deployment import entrance
 from chatapp.deployment.many import proxy
 from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.benchmarks._processes import sessions

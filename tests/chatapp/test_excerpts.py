@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.excerpts import MOST_TERM_LENGTH, MOST_TERMS, PASSAGE, Terms, passage, terms_of
+from chatapp.text.search_terms import (
+    MOST_TERM_LENGTH,
+    MOST_TERMS,
+    PASSAGE,
+    Terms,
+    passage,
+    terms_of,
+)
 
 
 def shown(text: str, query: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password, make_password
 
 from chatapp import settings
-from chatapp.hashing import AT_ONCE, PatientPasswordHasher
+from chatapp.accounts.hashing import AT_ONCE, PatientPasswordHasher
 
 SIGN_INS = 20
 
@@ -17,7 +17,7 @@ SIGN_INS = 20
 def test_what_is_stored_stays_valid() -> None:
     """Under Django's own name and with its strength."""
     hasher, djangos = PatientPasswordHasher(), PBKDF2PasswordHasher()
-    assert settings.PASSWORD_HASHERS == ["chatapp.hashing.PatientPasswordHasher"]
+    assert settings.PASSWORD_HASHERS == ["chatapp.accounts.hashing.PatientPasswordHasher"]
     assert hasher.algorithm == djangos.algorithm
     assert hasher.iterations == djangos.iterations
     assert hasher.verify("a password", djangos.encode("a password", "salt", 10))
@@ -30,7 +30,7 @@ def test_n04_two_passwords_are_hashed_at_a_time(
 
     Breaks when: the hasher waits for nobody, or only where a password is checked.
     """
-    settings.PASSWORD_HASHERS = ["chatapp.hashing.PatientPasswordHasher"]  # type: ignore[attr-defined]
+    settings.PASSWORD_HASHERS = ["chatapp.accounts.hashing.PatientPasswordHasher"]  # type: ignore[attr-defined]
     running, most, lock = 0, 0, threading.Lock()
     own = PBKDF2PasswordHasher.encode
 

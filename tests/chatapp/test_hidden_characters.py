@@ -14,12 +14,12 @@ from django.template.loader import render_to_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp import events
-from chatapp.excerpts import passage, terms_of
+from chatapp.live import events
+from chatapp.live.view_models import Carried
 from chatapp.rendering.fragments import render_event
 from chatapp.rendering.markdown import StreamRenderer
-from chatapp.screen import Carried
 from chatapp.templatetags.chat import feed, summary_html
+from chatapp.text.search_terms import passage, terms_of
 from chatapp.transfer.files import conversations
 from chatapp.transfer.openai_messages import HIDDEN_LEFT_OUT
 from chatapp.transfer.values import ForeignConversation

@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connections
 
+from chatapp.actions.importing import ImportReport, import_openai_messages
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations.importing import store_import
-from chatapp.counting import message_tokens
-from chatapp.importing import ImportReport, import_openai_messages
 from chatapp.models import Conversation, Message, TitleSource, Turn
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.tokens import CharacterCounter, default_counter

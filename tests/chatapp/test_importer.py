@@ -26,10 +26,11 @@ from django.http import HttpRequest
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp import importing, wiring
+from chatapp import wiring
+from chatapp.actions import importing
+from chatapp.actions.import_jobs import ORPHANED_AFTER
 from chatapp.conversations.importing import VERSIONS_AT_ONCE
 from chatapp.errors import ImportRunning
-from chatapp.importer import ORPHANED_AFTER
 from chatapp.models import Conversation, ImportJob, Message, Summary, Turn
 from chatapp.views import transfer
 from compression.database import across

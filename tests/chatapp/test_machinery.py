@@ -12,8 +12,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from chatapp.catalogue import Profile
-from chatapp.machinery import Machinery
 from chatapp.models import ModelProfile
+from chatapp.turns.services import Machinery
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Draft, Item, Ledger
@@ -133,5 +133,5 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[float]
         napped.append(seconds)
         await real(0)
 
-    monkeypatch.setattr("chatapp.machinery.asyncio.sleep", nap)
+    monkeypatch.setattr("chatapp.turns.services.asyncio.sleep", nap)
     return lambda: [seconds for seconds in napped if seconds]

@@ -14,7 +14,7 @@ from django.test import AsyncClient
 
 from chatapp.llm.demo import DemoClient
 from chatapp.models import Conversation, TitleSource
-from chatapp.naming import TITLE_LENGTH, usable
+from chatapp.turns.titles import TITLE_LENGTH, usable
 from tests.fake_scripts import Done, Finish, Script, Text, Wait, failing, saying
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in

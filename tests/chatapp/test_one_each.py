@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from chatapp.accounts.one_each import MOST, OneEach
 from chatapp.errors import RateLimited
-from chatapp.one_each import MOST, OneEach
 
 
 class Gate:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from chatapp.pacing import FLUSH_INTERVAL, LONGEST_INTERVAL, Pace
+from chatapp.turns.pacing import FLUSH_INTERVAL, LONGEST_INTERVAL, Pace
 
 
 def test_more_replies_are_shown_less_often_within_bounds() -> None:

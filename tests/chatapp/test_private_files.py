@@ -14,7 +14,7 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django import Settings
 
-from chatapp.private_files import COMPANIONS, keep_private, open_to_others
+from chatapp.deployment.private_files import COMPANIONS, keep_private, open_to_others
 from tests.servers import ROOT, RunningServer
 
 OPEN_UMASK = 0o022

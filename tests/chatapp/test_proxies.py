@@ -7,8 +7,8 @@ from collections.abc import Callable
 import httpx2
 import pytest
 
-from chatapp import signin_limits
-from chatapp.proxies import behind, forwarded_for
+from chatapp.accounts import limits
+from chatapp.deployment.proxies import behind, forwarded_for
 from tests.servers import RunningServer
 
 
@@ -84,7 +84,7 @@ def test_n04_a_server_counts_by_what_its_proxy_appended(
         client.get("/accounts/login/")
         form = {"username": "anna", "password": "x"}
         form["csrfmiddlewaretoken"] = client.cookies["csrftoken"]
-        for number in range(signin_limits.ATTEMPTS + 1):
+        for number in range(limits.ATTEMPTS + 1):
             address = {"X-Forwarded-For": f"203.0.113.{number}, 192.0.2.1"}
             statuses.append(client.post("/accounts/login/", data=form, headers=address).status_code)
-    assert statuses == [200] * signin_limits.ATTEMPTS + [429]
+    assert statuses == [200] * limits.ATTEMPTS + [429]

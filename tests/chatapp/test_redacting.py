@@ -12,8 +12,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from chatapp import people
-from chatapp.redacting import redact_records, without_tokens
+from chatapp.accounts import signin_links
+from chatapp.deployment.log_redaction import redact_records, without_tokens
 from tests.servers import RunningServer, manage
 
 TOKEN = "c1x2y3-0123456789abcdef0123456789abcdef"
@@ -108,7 +108,7 @@ def test_j02_no_refusal_names_an_unspent_token(lines: list[str]) -> None:
     keeps the path.
     """
     person = User.objects.create_user("anna")
-    path = people.signin_link(person, "http://testserver").removeprefix("http://testserver")
+    path = signin_links.signin_link(person, "http://testserver").removeprefix("http://testserver")
     token = path.split("/")[-2]
     client = Client(enforce_csrf_checks=True)
     assert client.post(path).status_code == 403
@@ -124,7 +124,7 @@ def test_j02_no_refusal_names_an_unspent_token(lines: list[str]) -> None:
 
 def test_the_link_is_not_told_as_where_one_comes_from(client: Client, alice: User) -> None:
     """Breaks when: the page's style sheet is asked for with the link as Referer."""
-    path = people.signin_link(alice, "http://testserver").removeprefix("http://testserver")
+    path = signin_links.signin_link(alice, "http://testserver").removeprefix("http://testserver")
     for answer in (client.get(path), client.post(path), client.get(path)):
         assert answer["Referrer-Policy"] == "strict-origin"
 

@@ -12,7 +12,7 @@ import pytest
 
 from chatapp.errors import RateLimited
 from chatapp.rendering import kept
-from chatapp.rendering_pool import MOST_WAITING, RenderingPool
+from chatapp.rendering.pool import MOST_WAITING, RenderingPool
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from chatapp import context
 from chatapp.catalogue import Profile
+from chatapp.context import build
 from chatapp.conversations import branching
 from chatapp.models import TurnStatus
 from compression import services, store
 from compression.engine import Engine
 from compression.exceptions import NothingToCompress, UserFacingError
-from compression.extractive import ExtractiveSummarizer
+from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.types import Trigger
 from tests.chatapp.conversation_actor import COUNTER, TRANSCRIPT, Actor
 from tests.chatapp.conversation_oracle import basis_of
@@ -59,7 +59,7 @@ class Talker(Actor):
     def ruled(self) -> bool:
         """Whether the rule stands in the next request, as a constraint or as it was said."""
         basis = basis_of(self.oracle.code)
-        built = context.build_request(basis, self.sizes(basis))
+        built = build.build_request(basis, self.sizes(basis))
         if basis.boundary >= 1:
             return RULE in str(built.messages[0]["content"])
         return any(RULE in str(one["content"]) for one in built.messages[1:])
@@ -103,7 +103,7 @@ def test_i18_through_twenty_compressions_and_edits(talker: Talker) -> None:
     assert done >= COMPRESSIONS
     code = branching.branch(talker.person.pk, talker.oracle.code, talker.row.next_seq - 1)
     basis = basis_of(code)
-    built = context.build_request(basis, talker.sizes(basis))
+    built = build.build_request(basis, talker.sizes(basis))
     assert RULE in str(built.messages[0]["content"])
 
 

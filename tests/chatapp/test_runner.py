@@ -17,17 +17,17 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connections
 from django.utils import timezone
 
-from chatapp import checkpoints
-from chatapp.bus import Published
 from chatapp.conversations import progress, sending
-from chatapp.keeper import Keeper
+from chatapp.live.bus import Published
 from chatapp.models import Conversation, Message, Turn
-from chatapp.pacing import Pace
 from chatapp.rendering.limits import LARGE
 from chatapp.rendering.stream import StreamRenderer, Update
-from chatapp.runner import Runner
-from chatapp.streams import LiveStream
-from chatapp.turns import Job
+from chatapp.turns import checkpoints
+from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.pacing import Pace
+from chatapp.turns.runner import Runner
+from chatapp.turns.turn import Job
+from chatapp.turns.upkeep import Keeper
 from compression.exceptions import NothingToCompress
 from tests.chatapp.stage import PATIENCE, Stage, reply_of, staged, stored, turn_of, until
 from tests.chatapp.talking import expire, row_of
@@ -595,7 +595,7 @@ async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(
     Breaks when: ``_renew`` does not cancel a turn that it has lost. That its last write changes
     nothing is the database's to keep: it names its holder.
     """
-    monkeypatch.setattr("chatapp.keeper.RENEWAL_INTERVAL", 0.2)
+    monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.2)
     script, _ = held("as far as it came")
     stage.upstream.enqueue(script)
     accepted = await stage.send()
@@ -698,7 +698,7 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
         send_stranded=stage.runner.send_stranded,
         count=len,
     )
-    monkeypatch.setattr("chatapp.keeper.RENEWAL_INTERVAL", 0.0)
+    monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.0)
     stream.finishing = True
     await keeper._renew()
     assert not stream.lost
@@ -726,7 +726,7 @@ async def test_an_ordinary_refusal_leaves_no_traceback(
     async def refuse() -> None:
         raise error
 
-    caplog.set_level(logging.INFO, logger="chatapp.runner")
+    caplog.set_level(logging.INFO, logger="chatapp.turns.runner")
     with pytest.raises(type(error)):
         await stage.runner.spawn(refuse(), "what is refused")
     await asyncio.sleep(0)

@@ -16,7 +16,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from chatapp import server as serving
+from chatapp.deployment import daphne as serving
 from tests.faults.following import cookies_of
 from tests.json_client import JsonClient
 from tests.servers import (

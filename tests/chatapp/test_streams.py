@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatapp.rendering.stream import StreamRenderer
-from chatapp.streams import PORTION, LiveStream
-from chatapp.turns import Job
+from chatapp.turns.live_reply import PORTION, LiveStream
+from chatapp.turns.turn import Job
 
 JOB = Job(conversation_id=1, owner_id=1, turn=1, reply_seq=2, reply_id=2, model="a-model")
 

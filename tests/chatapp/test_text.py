@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatapp.text import clean, problems, settled, visible, visible_part, without_hidden
+from chatapp.text.safety import clean, problems, settled, visible, visible_part, without_hidden
 
 ANY = st.text(alphabet=st.characters())
 

@@ -17,7 +17,7 @@ from chatapp import consumers, wiring
 from chatapp.conversations import progress
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.models import Conversation, Message, TurnStatus
-from chatapp.preparation import Means, prepare_in_background
+from chatapp.turns.fitting import Means, prepare_in_background
 from compression import conf, services, store
 from compression.database import across
 from compression.engine import Engine

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp import context, runner
-from chatapp.activity import calls_of
 from chatapp.catalogue import Profile
-from chatapp.context import Basis
+from chatapp.context import build
+from chatapp.context.build import Basis
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles, replacing
-from chatapp.counting import message_tokens
+from chatapp.llm.activity_log import calls_of
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
+from chatapp.turns import runner
 from compression import services
 from compression.exceptions import NothingToCompress
 from compression.types import Outcome, Trigger
@@ -182,7 +183,7 @@ def compressed_by_hand(
     on_started: Callable[[], object] | None = None,
 ) -> Coroutine[Any, Any, Outcome]:
     """A run as ``/compact`` begins it."""
-    sized = context.sizes(
+    sized = build.sizes(
         basis,
         COUNTER,
         window=profile.window,

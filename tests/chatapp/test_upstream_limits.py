@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.llm.limits import Limits
+from chatapp.llm.openai_compatible.limits import Limits
 from chatapp.rendering.articles import article_of, render_article
 from tests.chatapp.stage import Stage, staged, turn_of, until
 from tests.fake_scripts import (

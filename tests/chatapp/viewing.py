@@ -10,10 +10,10 @@ from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
-from chatapp import events
-from chatapp.announcing import common
 from chatapp.asgi import application
 from chatapp.conversations import progress, sending
+from chatapp.live import events
+from chatapp.turns.announcer import common
 from tests.inprocess import JSON
 from tests.mirror import Json, Mirror
 

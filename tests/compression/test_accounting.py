@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from compression import services, store
-from compression.accounting import account
-from compression.judging import Measures
+from compression.judging.bill import account
+from compression.judging.judge import Measures
 from compression.services import Engine
-from compression.summarizer import PromptSummarizer
+from compression.summarizers.prompt import PromptSummarizer
 from compression.testing import ScriptedSummarizer, says
 from compression.types import Draft, Ledger, Spent, SummaryStatus, Trigger, Usage
 from tests.compression.hosting import COUNTER, SIZES, TRANSCRIPT, add, new_conversation

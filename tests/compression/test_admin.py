@@ -11,7 +11,7 @@ from django.test import Client
 
 from chatapp.models import Conversation, Message, Summary
 from compression import store
-from compression.extractive import LABEL
+from compression.summarizers.extractive import LABEL
 from compression.types import SummaryStatus, Trigger
 from tests.reviewing import (
     AUDIT,

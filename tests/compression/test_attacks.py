@@ -17,11 +17,11 @@ from chatapp.models import Conversation
 from compression import services, store
 from compression.engine import Engine
 from compression.exceptions import CompressionRunning, NothingToCompress, StaleSource
-from compression.extractive import ExtractiveSummarizer
-from compression.judging import MOST_SHARE
-from compression.policy import BREAKER_FAILURES, breaker_open
+from compression.judging.judge import MOST_SHARE
+from compression.planning.policy import BREAKER_FAILURES, breaker_open
 from compression.ports import Summarizer
-from compression.summarizer import PromptSummarizer
+from compression.summarizers.extractive import ExtractiveSummarizer
+from compression.summarizers.prompt import PromptSummarizer
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.types import Completion, Outcome, SummaryStatus, Trigger
 from tests.compression.hosting import (

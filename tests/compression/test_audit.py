@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compression.audit import (
+from compression.exceptions import DraftRejected
+from compression.judging.audit import (
     Checked,
     audit,
     check_draft,
@@ -14,9 +15,8 @@ from compression.audit import (
     redact_delta,
     salient,
 )
-from compression.exceptions import DraftRejected
-from compression.ledger import Addition, Delta, Lift, Supersession
-from compression.salience import slices
+from compression.judging.salience import slices
+from compression.ledger.ledger import Addition, Delta, Lift, Supersession
 from compression.types import Completion, Entry, Item, Ledger, Section
 from tests.growth import growth
 

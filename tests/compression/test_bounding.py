@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compression.bounding import bounded
-from compression.markdown import render
-from compression.standing import KEPT_SHARE
+from compression.judging.standing_rules import KEPT_SHARE
+from compression.ledger.bounding import bounded
+from compression.ledger.markdown import render
 from compression.tokens import CharacterCounter
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compression.editing import apply_edit, delta_from_markdown
 from compression.exceptions import DraftRejected, SummaryInvalid
-from compression.ledger import Addition, render
+from compression.ledger.editing import apply_edit, delta_from_markdown
+from compression.ledger.ledger import Addition, render
 from compression.types import Entry, EntryState, Ledger, NarrativeLine, Origin, Section
 
 LEDGER = Ledger(

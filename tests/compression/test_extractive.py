@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compression.cues import rule_strength
 from compression.exceptions import DraftRejected
-from compression.extractive import ExtractiveSummarizer
-from compression.ledger import render
+from compression.judging.cues import rule_strength
+from compression.ledger.ledger import render
+from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.tokens import CharacterCounter
 from compression.types import Draft, Entry, EntryState, Item, Ledger, Origin, Role, Section
 

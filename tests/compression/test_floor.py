@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compression.exceptions import DraftRejected
-from compression.extractive import ExtractiveSummarizer, room_for
-from compression.floor import SAYS_NOTHING, Findings, Floor, check_part
-from compression.ledger import Addition, Delta, Lift, Supersession
+from compression.judging.floor import SAYS_NOTHING, Findings, Floor, check_part
+from compression.ledger.ledger import Addition, Delta, Lift, Supersession
+from compression.summarizers.extractive import ExtractiveSummarizer, room_for
 from compression.tokens import CharacterCounter
 from compression.types import Entry, EntryState, Item, Ledger, Role, Section
 

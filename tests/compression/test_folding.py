@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from chatapp.models import Conversation, Summary
-from compression import judging, services, signals, store
+from compression import services, signals, store
 from compression.conf import settings as compression_settings
 from compression.exceptions import SummarizerError
-from compression.extractive import ExtractiveSummarizer
-from compression.planner import PlannerSettings
+from compression.judging import judge
+from compression.planning.planner import PlannerSettings
 from compression.services import Engine
-from compression.summarizer import PromptSummarizer
+from compression.summarizers.extractive import ExtractiveSummarizer
+from compression.summarizers.prompt import PromptSummarizer
 from compression.types import Completion, Outcome, SummaryStatus, Trigger
 from tests.compression.hosting import (
     COUNTER,
@@ -580,7 +581,7 @@ class Late(Scribe):
 
     async def __call__(self, **asked: Any) -> Completion:
         self._monkeypatch.setattr(PlannerSettings, "frees", lambda *_: 100.0)
-        self._monkeypatch.setattr(judging, "FALLBACK_FREES", 100.0)
+        self._monkeypatch.setattr(judge, "FALLBACK_FREES", 100.0)
         return await super().__call__(**asked)
 
 

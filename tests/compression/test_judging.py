@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from compression import extractive, planner, standing
 from compression.exceptions import DraftRejected, NothingToCompress
-from compression.judging import MOST_SHARE, Case, Fruitless, judge
-from compression.ledger import Delta, apply_delta
-from compression.planner import PlannerSettings
+from compression.judging import standing_rules
+from compression.judging.judge import MOST_SHARE, Case, Fruitless, judge
+from compression.ledger.ledger import Delta, apply_delta
+from compression.planning import planner
+from compression.planning.planner import PlannerSettings
+from compression.summarizers import extractive
 from compression.testing import merged, says
 from compression.tokens import CharacterCounter
 from compression.types import (
@@ -124,7 +126,10 @@ def test_rules_go_before_what_can_be_evicted_and_never_make_a_draft_too_long() -
     assert COUNTER.count(text) <= cap
     kept = sum(rule in text for rule in rules)
     assert 3 <= kept < len(rules)
-    assert sum(COUNTER.count(rule) for rule in rules if rule in text) <= cap * standing.KEPT_SHARE
+    assert (
+        sum(COUNTER.count(rule) for rule in rules if rule in text)
+        <= cap * standing_rules.KEPT_SHARE
+    )
     assert "there is no room" in str(result["notes"])
     gone = [fact for fact in context if fact not in text]
     evicted = result["evicted"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compression.exceptions import DraftRejected
-from compression.ledger import (
+from compression.ledger.ledger import (
     Addition,
     Delta,
     Lift,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compression.exceptions import SummaryInvalid
-from compression.markdown import format_sources, parse_markdown, render
+from compression.ledger.markdown import format_sources, parse_markdown, render
 from compression.types import Entry, EntryState, Ledger, NarrativeLine, Section
 
 SAMPLE = Ledger(

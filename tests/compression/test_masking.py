@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compression.masking import maskable, maskable_share, placeholder
+from compression.planning.masking import maskable, maskable_share, placeholder
 from compression.types import Item, Sizes
 
 SIZES = Sizes(window=8192, reserve=2048)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.parts import MOST_EMPTY, Chunk, Plan, bounded, filled
-from compression.quoting import quote_item, shortened
+from compression.planning.parts import MOST_EMPTY, Chunk, Plan, bounded, filled
+from compression.summarizers.quoting import quote_item, shortened
 from compression.tokens import CharacterCounter
 from compression.types import Item
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compression.exceptions import NothingToCompress
-from compression.planner import PlannerSettings, cap_tokens, plan, usage, worth_applying
+from compression.planning.planner import PlannerSettings, cap_tokens, plan, usage, worth_applying
 from compression.types import Item, Role, Sizes, Trigger
 from tests.growth import growth
 

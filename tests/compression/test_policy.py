@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compression.planner import PlannerSettings
-from compression.policy import PolicySettings, PolicyState, breaker_open, decide
+from compression.planning.planner import PlannerSettings
+from compression.planning.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.types import ContextAction as Action
 from compression.types import Usage
 

@@ -11,9 +11,9 @@ import pytest
 
 from compression.conf import problems
 from compression.exceptions import SummarizerError
-from compression.judging import Case, Judgement, judge
-from compression.planner import PlannerSettings, cap_tokens, plan
-from compression.probe import GAP, probed, questions
+from compression.judging.judge import Case, Judgement, judge
+from compression.judging.probe import GAP, probed, questions
+from compression.planning.planner import PlannerSettings, cap_tokens, plan
 from compression.testing import merged, says
 from compression.tokens import CharacterCounter
 from compression.types import (

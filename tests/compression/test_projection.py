@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.projection import HIGHEST_RATIO, UNSEEN_SHARE, Line, Report, line
+from compression.planning.projection import HIGHEST_RATIO, UNSEEN_SHARE, Line, Report, line
 
 WINDOW = 8192
 

@@ -21,11 +21,11 @@ from compression.exceptions import (
     SummarizerError,
     SummaryInvalid,
 )
-from compression.extractive import ExtractiveSummarizer
-from compression.ledger import Delta
+from compression.ledger.ledger import Delta
 from compression.ports import Summarizer
 from compression.services import Engine
 from compression.store import Version
+from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.testing import MARKER, CountingSummarizer, ScriptedSummarizer, says
 from compression.types import (
     Draft,

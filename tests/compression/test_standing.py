@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compression import standing
-from compression.editing import apply_edit
-from compression.ledger import Addition, Delta, Lift, apply_delta, render
+from compression.judging import standing_rules
+from compression.ledger.editing import apply_edit
+from compression.ledger.ledger import Addition, Delta, Lift, apply_delta, render
 from compression.tokens import CharacterCounter
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
@@ -62,7 +62,7 @@ def say(seq: int, text: str, role: str = "user") -> Item:
 def missed(*texts: str, ledger: Ledger | None = None) -> list[str]:
     """The rules missed when these are the user's messages 1, 3, 5 …"""
     items = [say(2 * number + 1, text) for number, text in enumerate(texts)]
-    return [text for _, text in standing.missed(items, ledger or Ledger())]
+    return [text for _, text in standing_rules.missed(items, ledger or Ledger())]
 
 
 def constraint(text: str, *sources: int, **more: object) -> Entry:
@@ -70,7 +70,7 @@ def constraint(text: str, *sources: int, **more: object) -> Entry:
 
 
 def kept(items: list[Item], ledger: Ledger, cap: int = 1000) -> tuple[Ledger, tuple[str, ...]]:
-    return standing.with_missed(ledger, items, cap_tokens=cap, count=COUNT)
+    return standing_rules.with_missed(ledger, items, cap_tokens=cap, count=COUNT)
 
 
 def test_it_works() -> None:
@@ -104,7 +104,7 @@ def test_what_is_quoted_is_nobodys_rule() -> None:
         say(2, "Never use tabs.", "assistant"),
         say(3, "Never use " + "tabs, " * 70),
     ]
-    assert standing.missed(items, Ledger()) == ()
+    assert standing_rules.missed(items, Ledger()) == ()
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_it_is_bounded_and_says_so() -> None:
     items = [say(2 * n + 1, f"Never paint gadget {n} in colour {n * 7}.") for n in range(60)]
     ledger, notes = kept(items, Ledger(), cap=300)
     assert 5 < len(ledger.entries) < 60
-    assert COUNT(render(ledger)) <= 300 * standing.KEPT_SHARE
+    assert COUNT(render(ledger)) <= 300 * standing_rules.KEPT_SHARE
     assert notes[-1].startswith("a rule is left out, there is no room: Never paint gadget 59")
     one = constraint("word " * 200, 1, origin=Origin.PERSON)
     full, _ = kept(items, Ledger(entries=(one,)), cap=300)

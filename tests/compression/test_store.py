@@ -16,7 +16,7 @@ from django.utils import timezone
 from chatapp.models import Conversation, Message, Summary
 from compression import store
 from compression.exceptions import CompressionCancelled, NothingToUndo, StaleSource, StaleVersion
-from compression.markdown import render
+from compression.ledger.markdown import render
 from compression.store import Base, FitDraft
 from compression.types import Entry, Item, Ledger, NarrativeLine, Section, SummaryStatus, Trigger
 from tests.compression.hosting import (

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from compression.answering import read_delta
 from compression.exceptions import DraftRejected, SummarizerError
-from compression.summarizer import PROMPT_VERSION, PromptSummarizer, instructions
+from compression.summarizers.answering import read_delta
+from compression.summarizers.prompt import PROMPT_VERSION, PromptSummarizer, instructions
 from compression.tokens import CharacterCounter
 from compression.types import (
     Completion,

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from compression.exceptions import SummarizerError
-from compression.ledger import Delta
-from compression.summarizer import PromptSummarizer
+from compression.ledger.ledger import Delta
+from compression.summarizers.prompt import PromptSummarizer
 from compression.testing import (
     CountingSummarizer,
     ListTranscript,

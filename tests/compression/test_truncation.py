@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.planner import usage
-from compression.truncation import shorten_giant, truncate
+from compression.planning.planner import usage
+from compression.planning.truncation import shorten_giant, truncate
 from compression.types import Item, Sizes
 
 SIZES = Sizes(window=4096, reserve=1024, fixed=100)

@@ -31,14 +31,17 @@ class Hastened(AppConfig):
 
     def ready(self) -> None:
         """Change the constants of this process, which is a test's own."""
-        from chatapp import bus, catalogue, consumers, keeper, server
+        from chatapp import catalogue, consumers
         from chatapp.conversations import progress, sending
+        from chatapp.deployment import daphne
+        from chatapp.live import bus
+        from chatapp.turns import upkeep
 
         sending.LEASE = LEASE
         progress.LEASE = LEASE  # type: ignore[attr-defined]
-        keeper.RENEWAL_INTERVAL, keeper.SWEEP_INTERVAL = RENEWAL, SWEEP
+        upkeep.RENEWAL_INTERVAL, upkeep.SWEEP_INTERVAL = RENEWAL, SWEEP
         consumers.LIFETIME, consumers.LIFETIME_SPREAD = LIFETIME, LIFETIME / 2
-        server.PING_INTERVAL, server.PING_TIMEOUT = PING_INTERVAL, PING_TIMEOUT
+        daphne.PING_INTERVAL, daphne.PING_TIMEOUT = PING_INTERVAL, PING_TIMEOUT
         # What one conversation teaches of a model changes the figures of all others, which are told
         # at their next look: each comparison of a screen would wait for it.
         catalogue.Catalogue.calibrate = _do_nothing  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand
 
-from chatapp import people
+from chatapp.accounts import signin_links
 
 
 class Command(BaseCommand):
@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Says who the owner is; fails when every superuser is inactive."""
-        owner, created = people.ensure_owner()
+        owner, created = signin_links.ensure_owner()
         if owner is None:
             raise CommandError("Every superuser is inactive. See manage.py createsuperuser.")
         state = "was created" if created else "exists already"

@@ -10,10 +10,10 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand
 
-from chatapp import people
+from chatapp.accounts import signin_links
+from chatapp.actions.importing import ImportReport, import_openai_messages
 from chatapp.errors import ImportInvalid
-from chatapp.importing import ImportReport, import_openai_messages
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from chatapp.transfer.openai_messages import MAX_BYTES
 from compression.tokens import default_counter
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the conversation's code and path, and what was left out. Exits 1 on bad input."""
         name, path, limit = options["owner"], options["file"], options["max_bytes"]
-        owner = people.find_person(name) if name else None
+        owner = signin_links.find_person(name) if name else None
         if owner is None:
             raise CommandError(f"There is no active person named {name!r}.")
         try:

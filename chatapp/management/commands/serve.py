@@ -12,7 +12,9 @@ from django.core.management.base import BaseCommand
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from chatapp import people, server, wiring
+from chatapp import wiring
+from chatapp.accounts import signin_links
+from chatapp.deployment import daphne
 
 LOOPBACK = {"127.0.0.1", "localhost"}
 
@@ -58,8 +60,8 @@ class Command(BaseCommand):
         """Runs until SIGTERM or SIGINT. Exits 1 with one sentence when the port is taken."""
         host, port = options["host"], options["port"]
         try:
-            listener = server.listen(host, port)
-        except server.PortInUse:
+            listener = daphne.listen(host, port)
+        except daphne.PortInUse:
             raise CommandError(
                 f"Port {port} on {host} is in use: stop the other program or choose another PORT."
             ) from None
@@ -74,7 +76,7 @@ class Command(BaseCommand):
                 )
             # Sooner than anybody can be answered.
             wiring.arrive()
-            server.serve(
+            daphne.serve(
                 listener,
                 ready=lambda: self.announce(lines),
                 proxies=options["behind_proxy"],
@@ -87,10 +89,10 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False, verbosity=0)
             # 20 MB of rings: every state of the models on the way.
             gc.collect()
-        owner, _created = people.ensure_owner()
+        owner, _created = signin_links.ensure_owner()
         if owner is None:
             return "No sign-in link: every superuser is inactive. See manage.py createsuperuser."
-        return f"Sign in: {people.signin_link(owner, base_url)}"
+        return f"Sign in: {signin_links.signin_link(owner, base_url)}"
 
     def announce(self, lines: list[str]) -> None:
         """Print at once, also into a pipe."""

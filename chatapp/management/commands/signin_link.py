@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand
 
-from chatapp import people
+from chatapp.accounts import signin_links
 
 
 class Command(BaseCommand):
@@ -29,9 +29,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Prints the bare link. Fails with a sentence when there is no such person."""
         name = options["name"]
-        person = people.find_person(name)
+        person = signin_links.find_person(name)
         if person is None and name:
             raise CommandError(f"There is no active person named {name}.")
         if person is None:
             raise CommandError("There is no owner yet: manage.py ensure_owner creates one.")
-        self.stdout.write(people.signin_link(person, options["base_url"]))
+        self.stdout.write(signin_links.signin_link(person, options["base_url"]))

@@ -15,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from chatapp.conversations import looks, progress, reading, replacing, windows
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
+from chatapp.live.view_models import PageView
 from chatapp.models import Conversation, Message, Summary, TurnStatus
-from chatapp.screen import PageView
 from tests.chatapp.talking import (
     HOLDER,
     at_once,

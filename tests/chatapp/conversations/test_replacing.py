@@ -13,8 +13,8 @@ from chatapp.errors import (
     NotFound,
     Summarised,
 )
+from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, Turn
-from chatapp.screen import MessageView
 from tests.chatapp.talking import HOLDER, context_view, end, exchange, live_texts, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatapp.llm.adapt import Adaptation, objection, without_system_role
 from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import RequestRefused
+from chatapp.llm.openai_compatible.adaptation import Adaptation, objection, without_system_role
 
 REQUEST = ChatRequest(
     model="m",

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.llm.classify import from_error_event, from_response, read_retry_after
 from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
@@ -26,6 +25,7 @@ from chatapp.llm.errors import (
     UnofferedToolCall,
     WrongKey,
 )
+from chatapp.llm.openai_compatible.classify import from_error_event, from_response, read_retry_after
 
 
 def answer(status: int, body: Any, **headers: str) -> LLMError:

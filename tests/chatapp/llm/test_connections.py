@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.llm.connections import MAX_LINE, ChunkDecoder, DirectTransport
+from chatapp.llm.openai_compatible.http11 import MAX_LINE, ChunkDecoder, DirectTransport
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 HEAD = b"HTTP/1.1 200 OK\r\n"

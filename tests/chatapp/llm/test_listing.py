@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chatapp.llm.client import ModelInfo
 from chatapp.llm.errors import MalformedReply
-from chatapp.llm.listing import read_models
+from chatapp.llm.openai_compatible.listing import read_models
 
 
 def listed(*models: Any) -> tuple[ModelInfo, ...]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from chatapp.llm.adapt import Learned
 from chatapp.llm.client import ChatRequest, Finished, LLMClient, TextChunk, TokenUsage, ToolCall
 from chatapp.llm.errors import (
     ContextOverflow,
@@ -30,8 +29,9 @@ from chatapp.llm.errors import (
     ServerUnreachable,
     WrongKey,
 )
-from chatapp.llm.limits import Limits
-from chatapp.llm.openai_client import OpenAIClient, split_credentials
+from chatapp.llm.openai_compatible.adaptation import Learned
+from chatapp.llm.openai_compatible.client import OpenAIClient, split_credentials
+from chatapp.llm.openai_compatible.limits import Limits
 from tests.fake_scripts import (
     Chunk,
     Cut,
@@ -519,7 +519,7 @@ async def test_what_was_refused_in_passing_is_asked_for_again_and_taken(
 
     Breaks when: the client remembers a refusal for ever, or does not tell that it has passed.
     """
-    monkeypatch.setattr("chatapp.llm.openai_client.REMEMBERED", 0.0)
+    monkeypatch.setattr("chatapp.llm.openai_compatible.client.REMEMBERED", 0.0)
     upstream.enqueue(failing(400, "response_format: try again later"))
     lessons = Lessons()
     client = make(on_learned=lessons)
@@ -540,7 +540,7 @@ async def test_what_is_refused_again_is_told_again(
     upstream: FakeUpstream, make: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the lesson is confirmed. Breaks when: only what is new to the client is told."""
-    monkeypatch.setattr("chatapp.llm.openai_client.REMEMBERED", 0.0)
+    monkeypatch.setattr("chatapp.llm.openai_compatible.client.REMEMBERED", 0.0)
     upstream.handler = picky
     lessons = Lessons()
     client = make(on_learned=lessons)

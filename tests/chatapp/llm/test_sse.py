@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatapp.llm import sse
 from chatapp.llm.client import Finished, ReasoningChunk, TextChunk, TokenUsage, ToolCall
 from chatapp.llm.errors import (
     ContextOverflow,
@@ -22,7 +21,8 @@ from chatapp.llm.errors import (
     RequestRefused,
     ServerFault,
 )
-from chatapp.llm.sse import StreamDecoder
+from chatapp.llm.openai_compatible import sse
+from chatapp.llm.openai_compatible.sse import StreamDecoder
 
 DONE = b"data: [DONE]\n\n"
 

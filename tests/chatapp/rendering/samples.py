@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
 
-from chatapp import events
-from chatapp.screen import (
+from chatapp.live import events
+from chatapp.live.view_models import (
     CompressionView,
     ContextView,
     ConversationView,

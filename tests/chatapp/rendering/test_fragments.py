@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.utils.html import strip_tags
 
-from chatapp import events
 from chatapp.conversations.progress import interruption
+from chatapp.live import events
+from chatapp.live.view_models import CompressionView
 from chatapp.rendering import markdown, wording
 from chatapp.rendering.fragments import render_event
-from chatapp.screen import CompressionView
 from chatapp.templatetags.chat import feed
 from tests.chatapp.rendering.samples import (
     ENVELOPE,

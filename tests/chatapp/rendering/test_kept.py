@@ -12,7 +12,7 @@ from chatapp.rendering import kept
 from chatapp.rendering.kept import Body, Kept
 from chatapp.rendering.markdown import render
 from chatapp.templatetags.chat import feed
-from chatapp.text import visible
+from chatapp.text.safety import visible
 from tests.chatapp.rendering.samples import message, page
 from tests.growth import cost
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chatapp.excerpts import terms_of
 from chatapp.rendering.marks import mark
+from chatapp.text.search_terms import terms_of
 
 
 @pytest.mark.parametrize(

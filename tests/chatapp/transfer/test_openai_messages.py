@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatapp.errors import ImportInvalid
-from chatapp.text import without_hidden
+from chatapp.text.safety import without_hidden
 from chatapp.transfer import json_stream
 from chatapp.transfer.openai_messages import read
 from chatapp.transfer.values import ForeignConversation

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from chatapp import wiring
-from chatapp.activity import MOST_CALLS, calls_of
+from chatapp.llm.activity_log import MOST_CALLS, calls_of
 from chatapp.models import Conversation, UserSettings
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, new_conversation, send, settle, signed_in
@@ -258,7 +258,7 @@ def test_i26_the_log_is_read_from_its_end_and_never_whole(
     assert not found.complete
     assert found.calls[0]["number"] == 149
     assert found.calls[0]["at"].startswith("2026-01-02")
-    monkeypatch.setattr("chatapp.activity.MOST_READ_BYTES", 2000)
+    monkeypatch.setattr("chatapp.llm.activity_log.MOST_READ_BYTES", 2000)
     few = calls_of(str(tmp_path), 7)
     assert 10 < len(few.calls) < 40
     assert not few.complete

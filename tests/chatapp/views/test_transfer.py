@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.models import Conversation, Message
-from chatapp.text import without_hidden
+from chatapp.text.safety import without_hidden
 from chatapp.transfer import claude
 from chatapp.transfer.openai_messages import HIDDEN_LEFT_OUT
 from compression import store

@@ -1,0 +1,1 @@
+"""Signing in: links, limits, password hashing."""

@@ -1,0 +1,1 @@
+"""What a person can do: one way in for every door."""

@@ -1,0 +1,306 @@
+"""The imports of this process: each a job that outlives its request, a few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from chatapp.actions.importing import FileReport, Pace, Storing, discard_all
+from chatapp.conversations import import_jobs
+from chatapp.errors import ImportBroken, ImportInvalid, InternalError, StorageUnavailable
+from chatapp.models import ImportState
+from chatapp.transfer import files
+from compression.database import AWAY
+from compression.exceptions import UserFacingError
+from compression.ports import TokenCounter
+
+logger = logging.getLogger(__name__)
+
+# Imports that run at once in one process; the others wait.
+AT_ONCE = 2
+# Seconds. The lease of 30 s is renewed, and a cancellation seen, this often.
+BEAT_INTERVAL = 2.0
+SWEEP_INTERVAL = 5.0
+# A report in the making is stored this often.
+NOTE_INTERVAL = 1.0
+# How a reader ends what it says of a whole file.
+NOTHING = "Nothing was imported."
+# A file that belongs to no job is an upload that broke off, or one that is just coming.
+ORPHANED_AFTER = 3600.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Job:
+    """An import of this process."""
+
+    id: int
+    owner_id: int
+    code: str
+    path: Path
+    report: FileReport = field(default_factory=FileReport)
+    total: int | None = None
+    messages: int = 0
+    running: bool = False
+    cancelled: bool = False
+    #: By its person; else the process ends, or lost it.
+    error: UserFacingError | None = None
+    task: asyncio.Task[None] | None = None
+    noted_at: float = 0.0
+
+
+class Importer:
+    """Runs imports, renews their leases, and ends those of processes that died.
+
+    ``folder`` holds the files until their job ends; ``most_pinned`` gives the ruler tokens of pins
+    that a conversation of a model may have.
+    """
+
+    def __init__(
+        self, folder: Path, *, counter: TokenCounter, most_pinned: Callable[[str], int]
+    ) -> None:
+        self.holder = secrets.token_hex(16)
+        self._folder = folder
+        self._counter = counter
+        self._most_pinned = most_pinned
+        self._jobs: dict[str, _Job] = {}
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._keeping: list[asyncio.Task[None]] = []
+
+    def keep(self) -> None:
+        """Renew and sweep from now on, unless that has begun."""
+        if not self._keeping:
+            self._keeping = [
+                asyncio.create_task(_repeat(self._beat, BEAT_INTERVAL), name="imports: renew"),
+                asyncio.create_task(_repeat(self._sweep, SWEEP_INTERVAL), name="imports: sweep"),
+            ]
+
+    def path_of(self, code: str) -> Path:
+        """Where the file of a job is kept; the folder exists, for nobody else to read."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._folder / f"{code}.import"
+
+    async def take(self, owner_id: int, code: str, *, file_name: str, size: int) -> None:
+        """Begin to import the file at ``path_of(code)``. Raises ImportRunning."""
+        self.keep()
+        path = self.path_of(code)
+        try:
+            job_id = await import_jobs.abegin(
+                owner_id, code, file_name=file_name, size=size, holder=self.holder
+            )
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        job = _Job(id=job_id, owner_id=owner_id, code=code, path=path)
+        self._jobs[code] = job
+        job.task = asyncio.create_task(self._run(job), name=f"import {job_id}")
+
+    async def wait(self, code: str, seconds: float) -> UserFacingError | None:
+        """Return when the job ends or the time is over: why it failed, if it did."""
+        job = self._jobs.get(code)
+        if job is None or job.task is None:
+            return None
+        await asyncio.wait([job.task], timeout=seconds)
+        return job.error
+
+    def cancel(self, job_id: int) -> None:
+        """End a job if it runs here; elsewhere its process sees the request by itself."""
+        for job in self._jobs.values():
+            if job.id == job_id and job.task is not None and not job.cancelled:
+                job.cancelled = True
+                job.task.cancel()
+
+    async def shutdown(self) -> None:
+        """End what runs here: each job says how far it came."""
+        for task in self._keeping:
+            task.cancel()
+        tasks = [job.task for job in self._jobs.values() if job.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*self._keeping, *tasks, return_exceptions=True)
+        self._keeping = []
+
+    async def _run(self, job: _Job) -> None:
+        state = ImportState.FAILED
+        try:
+            async with self._slots:
+                await self._import(job)
+            state = ImportState.FINISHED
+        except asyncio.CancelledError:
+            if job.cancelled:
+                state = ImportState.CANCELLED
+            else:
+                job.error = ImportBroken()
+        except UserFacingError as error:
+            job.error = error
+        except AWAY as error:
+            logger.error("Import %s: the database: %s", job.id, error)
+            job.error = StorageUnavailable()
+        except Exception:
+            # Whatever broke: the job gets its end, and the log the reason.
+            if await self._is_gone(job):
+                logger.info("Import %s ended with the account that it was for.", job.id)
+            else:
+                logger.exception("Import %s failed.", job.id)
+            job.error = InternalError()
+        # Whatever ends this task now, how it ended is stored.
+        await asyncio.shield(self._end(job, state))
+
+    async def _import(self, job: _Job) -> None:
+        storing = Storing(
+            owner_id=job.owner_id,
+            counter=self._counter,
+            most_pinned=self._most_pinned,
+            job_id=job.id,
+            on_portion=lambda messages: _add(job, messages),
+        )
+        with job.path.open("rb") as stream:
+            try:
+                job.running = await self._note(job)
+                job.total = await storing.reading.do(files.count, stream)
+                stream.seek(0)
+                await self._import_all(job, storing, stream)
+            finally:
+                await storing.reading.settle()
+
+    async def _import_all(self, job: _Job, storing: Storing, stream: BinaryIO) -> None:
+        """Every conversation of the file. Raises ImportInvalid when it yields none at all."""
+        report = job.report
+        items = files.conversations(stream)
+        while True:
+            try:
+                item = await storing.reading.do(next, items, None)
+            except ImportInvalid as error:
+                if report.done == report.unreadable:
+                    raise
+                before = error.message.removesuffix(NOTHING)
+                report.refuse(None, f"{before}What stands before that was imported.")
+                return
+            if item is None:
+                break
+            if isinstance(item, files.Refused):
+                report.refuse(item.number, item.sentence)
+            else:
+                report.take(item, await storing.store(item))
+            # Its messages are not to stay while the next ones are read.
+            del item
+            if not await self._note(job):
+                raise asyncio.CancelledError
+        if report.done == report.unreadable:
+            first = report.refused[0]["message"] if report.refused else "It holds no conversations."
+            raise ImportInvalid(
+                f"{NOTHING} {first.removesuffix(NOTHING)}".rstrip(),
+                fields={"refused": report.refused[:100]},
+            )
+
+    async def _note(self, job: _Job) -> bool:
+        """Store how far it is, now and then; False when the job is no longer this process's.
+
+        What it has stored need not be named: that is known by the rows.
+        """
+        now = time.monotonic()
+        if now - job.noted_at < NOTE_INTERVAL:
+            return True
+        job.noted_at = now
+        report = job.report.as_json()
+        report["conversations"] = [one for one in report["conversations"] if not one["created"]]
+        return await import_jobs.anote(
+            self.holder,
+            job.id,
+            done=job.report.done,
+            total=job.total,
+            messages=job.messages,
+            report=report,
+        )
+
+    async def _is_gone(self, job: _Job) -> bool:
+        """Whether the job is no longer this process's; False while that cannot be known."""
+        try:
+            return job.id not in await import_jobs.arenew(self.holder, [job.id])
+        except AWAY:
+            return False
+
+    async def _end(self, job: _Job, state: ImportState) -> None:
+        try:
+            report = job.report.as_json()
+            if state is not ImportState.FINISHED:
+                # What was cancelled while it was being stored is known by its row only.
+                report = await import_jobs.awith_stored(job.id, report)
+            if isinstance(job.error, ImportBroken):
+                job.error = ImportBroken.after(report["imported"], job.total)
+            if job.error is not None and report["conversations"]:
+                job.error.partial_kept = True
+            await import_jobs.aend(
+                self.holder,
+                job.id,
+                state,
+                done=report["imported"] + report["already"] + job.report.unreadable,
+                total=job.total,
+                messages=job.messages,
+                report=report,
+                error=job.error.as_dict() if job.error else None,
+            )
+        except AWAY as away:
+            # Its lease expires, and whoever sweeps then says so.
+            logger.error("The end of import %s could not be stored: %s", job.id, away)
+        finally:
+            job.path.unlink(missing_ok=True)
+            self._jobs.pop(job.code, None)
+
+    async def _beat(self) -> None:
+        jobs = {job.id: job for job in self._jobs.values()}
+        if not jobs:
+            return
+        held = await import_jobs.arenew(self.holder, list(jobs))
+        for job_id, job in jobs.items():
+            if job.task is None or job.code not in self._jobs:
+                continue
+            if held.get(job_id):
+                self.cancel(job_id)
+            elif job_id not in held:
+                job.task.cancel()
+            elif job.running:
+                # One long conversation, during which nothing else is noted.
+                await self._note(job)
+
+    async def _sweep(self) -> None:
+        for code in await import_jobs.asweep():
+            self.path_of(code).unlink(missing_ok=True)
+        pace = Pace()
+        for conversation_id in await import_jobs.aleftovers():
+            await discard_all(conversation_id, pace)
+        # Those of other processes too, which may share the folder.
+        kept = {self.path_of(code) for code in await import_jobs.aopen_codes()}
+        await asyncio.to_thread(_remove_orphans, self._folder, kept)
+
+
+def _add(job: _Job, messages: int) -> None:
+    job.messages += messages
+
+
+def _remove_orphans(folder: Path, kept: set[Path]) -> None:
+    """Remove the files of jobs that ended without it, and of uploads that broke off."""
+    if not folder.is_dir():
+        return
+    before = time.time() - ORPHANED_AFTER
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if path not in kept and path.stat().st_mtime < before:
+                os.unlink(path)
+
+
+async def _repeat(work: Callable[[], Awaitable[Any]], interval: float) -> None:
+    while True:
+        try:
+            await work()
+        except Exception:
+            # Leases and cancellations are looked at again, whatever broke.
+            logger.exception("Keeping the imports failed; trying again.")
+        await asyncio.sleep(interval)

@@ -1,0 +1,390 @@
+"""From a foreign file to stored conversations: read, count, store. Each whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO, ParamSpec, TypeVar
+
+from chatapp.context.tokens import message_tokens
+from chatapp.conversations.import_jobs import adiscard
+from chatapp.conversations.importing import (
+    VERSIONS_AT_ONCE,
+    ImportedConversation,
+    aadd_versions,
+    abegin_import,
+    afind_imported,
+    afinish_import,
+    astore_import,
+)
+from chatapp.conversations.portions import Counted, aadd_portion
+from chatapp.errors import ImportInvalid
+from chatapp.models import Conversation, TitleSource
+from chatapp.rendering.titles import first_words
+from chatapp.text.safety import problems
+from chatapp.transfer import openai_messages
+from chatapp.transfer.values import ForeignConversation, ForeignMessage, Identity
+from compression.ports import TokenCounter
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+TITLE_LENGTH = int(Conversation._meta.get_field("title").max_length or 0)
+# Conversations that a report names; the others are counted.
+NAMED = 10_000
+# Seconds that one portion is to take: a small part of what others may have to wait for it.
+PORTION_SECONDS = 0.03
+# So many times as long as that others then have the database to themselves.
+REST = 1.0
+# The weight of a portion: its messages, and their characters by this many.
+CHARACTERS = 500
+FIRST_WEIGHT = 200.0
+LEAST_WEIGHT = 10.0
+MOST_WEIGHT = 5_000.0
+READERS = 2
+
+
+@functools.cache
+def _readers() -> ThreadPoolExecutor:
+    """Threads of their own: what renders pages in the loop's does not wait for a file."""
+    return ThreadPoolExecutor(READERS, thread_name_prefix="import")
+
+
+class Reading:
+    """Calls in a thread that takes one at a time, and can be waited for after a cancellation."""
+
+    def __init__(self) -> None:
+        self._call: asyncio.Future[Any] | None = None
+
+    async def do(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of a call in the thread."""
+        work = functools.partial(function, *args, **kwargs)
+        call = asyncio.get_running_loop().run_in_executor(_readers(), work)
+        self._call = call
+        return await asyncio.shield(call)
+
+    async def settle(self) -> None:
+        """Return when nothing runs any more: what it reads from may then be closed."""
+        if self._call is not None:
+            await asyncio.wait([self._call])
+            self._call.exception()
+
+
+class Pace:
+    """How much is stored at once, and how long others then have the database to themselves.
+
+    SQLite has one writer, and who waits for it only looks now and then whether it is free: an
+    import that stored without a pause would hardly ever let anybody in.
+    """
+
+    def __init__(self) -> None:
+        self.weight = FIRST_WEIGHT
+        self._free_at = 0.0
+
+    async def unit(self, work: Callable[[], Awaitable[R]], weight: float) -> R:
+        """Do one unit of work after the pause that the last one has earned the others."""
+        await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+        begun = time.monotonic()
+        try:
+            return await work()
+        finally:
+            taken = time.monotonic() - begun
+            self._free_at = begun + (1 + REST) * taken
+            if weight >= self.weight / 2:
+                fitting = weight * PORTION_SECONDS / max(taken, 1e-4)
+                self.weight = min(
+                    MOST_WEIGHT, max(LEAST_WEIGHT, self.weight / 2, min(self.weight * 2, fitting))
+                )
+
+
+def _weight(one: ForeignMessage) -> float:
+    return 1 + (len(one.text) + len(one.reasoning)) / CHARACTERS
+
+
+class Portions:
+    """The messages of a conversation, counted, in portions.
+
+    As many stay pinned as have ``most_pinned`` ruler tokens together. As when a person pins: none
+    of a tool, and no more than a request has room for.
+    """
+
+    def __init__(
+        self, source: ForeignConversation, counter: TokenCounter, most_pinned: int | None
+    ) -> None:
+        self._messages = iter(source.messages)
+        self._counter = counter
+        self._room = most_pinned
+        self._left = len(source.messages)
+        self.tokens = 0
+        self.pins_left_out = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether all were taken."""
+        return not self._left
+
+    def take(self, weight: float) -> list[Counted]:
+        """The next messages of about this weight; empty at the end."""
+        portion: list[Counted] = []
+        while self._left and weight > 0:
+            one = next(self._messages)
+            self._left -= 1
+            tokens = message_tokens(self._counter, one.text, one.tool_calls)
+            self.tokens += tokens
+            weight -= _weight(one)
+            portion.append(Counted(message=self._within_room(one, tokens), tokens=tokens))
+        return portion
+
+    def _within_room(self, one: ForeignMessage, tokens: int) -> ForeignMessage:
+        # What is superseded is in no request.
+        if not one.pinned or one.superseded or self._room is None:
+            return one
+        if one.role != "tool" and tokens <= self._room:
+            self._room -= tokens
+            return one
+        self.pins_left_out += 1
+        return replace(one, pinned=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """What became of one conversation."""
+
+    conversation: ImportedConversation
+    title: str
+    tokens: int = 0
+    #: Ruler tokens of all messages; 0 when nothing was created.
+    pins_left_out: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storing:
+    """What storing the conversations of one file takes."""
+
+    owner_id: int
+    counter: TokenCounter
+    most_pinned: Callable[[str], int] = lambda model: 0
+    #: Ruler tokens of pins that a conversation of a model may have.
+    job_id: int | None = None
+    on_portion: Callable[[int], None] = lambda messages: None
+    #: Told of each portion how many messages it has.
+    reading: Reading = field(default_factory=Reading)
+    pace: Pace = field(default_factory=Pace)
+
+    async def store(
+        self, source: ForeignConversation, *, title: str = "", keep_system_prompt: bool = False
+    ) -> Stored:
+        """Store one conversation, unless it was imported before; nothing of it when that fails.
+
+        When this is cancelled a part may be left, hidden, for the sweep.
+        """
+        identity: Identity = await self.reading.do(lambda: source.identity)
+        given = title or source.title
+        shown = given or await self.reading.do(_title_of, source)
+        found = await afind_imported(self.owner_id, identity)
+        if found is not None:
+            return Stored(conversation=found, title=shown)
+        most = self.most_pinned(source.own.model if source.own else "")
+        portions = Portions(source, self.counter, most)
+        options: dict[str, Any] = {
+            "title": shown,
+            "title_source": TitleSource.PERSON if given else TitleSource.FIRST_WORDS,
+            "keep_system_prompt": keep_system_prompt,
+            "job_id": self.job_id,
+        }
+        first = await self.reading.do(portions.take, self.pace.weight)
+        versions = source.own.versions if source.own else ()
+        if portions.ended and len(versions) <= VERSIONS_AT_ONCE:
+            stored = await self._at_once(source, identity, first, options)
+        else:
+            stored = await self._in_portions(source, identity, first, portions, options)
+        return Stored(
+            conversation=stored,
+            title=shown,
+            tokens=portions.tokens if stored.created else 0,
+            pins_left_out=portions.pins_left_out,
+        )
+
+    async def _at_once(
+        self,
+        source: ForeignConversation,
+        identity: Identity,
+        portion: list[Counted],
+        options: dict[str, Any],
+    ) -> ImportedConversation:
+        short = replace(source, messages=tuple(one.message for one in portion))
+        tokens = [one.tokens for one in portion]
+        stored = await self.pace.unit(
+            lambda: astore_import(
+                self.owner_id, short, tokens=tokens, identity=identity, **options
+            ),
+            sum(_weight(one.message) for one in portion),
+        )
+        self.on_portion(len(portion) if stored.created else 0)
+        return stored
+
+    async def _in_portions(
+        self,
+        source: ForeignConversation,
+        identity: Identity,
+        portion: list[Counted],
+        portions: Portions,
+        options: dict[str, Any],
+    ) -> ImportedConversation:
+        begun = await abegin_import(self.owner_id, source, identity, **options)
+        unfinished = begun
+        try:
+            while portion:
+                unfinished = await self.pace.unit(
+                    functools.partial(aadd_portion, unfinished, portion),
+                    sum(_weight(one.message) for one in portion),
+                )
+                self.on_portion(len(portion))
+                portion = await self.reading.do(portions.take, self.pace.weight)
+            brought = 0
+            while (own := source.own) is not None and brought < len(own.versions):
+                bring = functools.partial(aadd_versions, unfinished, own, brought)
+                brought = await self.pace.unit(bring, 0)
+            stored = await self.pace.unit(lambda: afinish_import(unfinished, source), 0)
+        except Exception:
+            await discard_all(begun.conversation_id, self.pace)
+            raise
+        if not stored.created:
+            await discard_all(begun.conversation_id, self.pace)
+        return stored
+
+
+async def discard_all(conversation_id: int, pace: Pace) -> None:
+    """Take away all of an unfinished conversation, in portions."""
+    while await pace.unit(lambda: adiscard(conversation_id), 0):
+        pass
+
+
+@dataclass(slots=True, kw_only=True)
+class FileReport:
+    """What became of a file with any number of conversations."""
+
+    conversations: list[dict[str, Any]] = field(default_factory=list)
+    #: code, title, messages, created, deleted … of those that are here now, in the file's order.
+    refused: list[dict[str, Any]] = field(default_factory=list)
+    #: number and message of each that could not be read.
+    left_out: Counter[str] = field(default_factory=Counter)
+    #: What of the imported ones was not taken over -> how often.
+    messages: int = 0
+    #: Stored by this import, in conversations that are whole.
+    imported: int = 0
+    #: Conversations that this import made.
+    already: int = 0
+    #: Conversations that had been imported before; nothing of them was changed.
+    unreadable: int = 0
+    #: Conversations that were refused.
+
+    @property
+    def done(self) -> int:
+        """Conversations of which it is known what became of them."""
+        return self.imported + self.already + self.unreadable
+
+    def refuse(self, number: int | None, sentence: str) -> None:
+        """One that could not be read; ``number`` is None for the rest of the file."""
+        self.unreadable += number is not None
+        if len(self.refused) < NAMED:
+            self.refused.append({"number": number, "message": sentence})
+
+    def take(self, source: ForeignConversation, stored: Stored) -> None:
+        """One that is here now."""
+        found, own = stored.conversation, source.own
+        self.imported += found.created
+        self.already += not found.created
+        if len(self.conversations) < NAMED:
+            self.conversations.append(
+                {
+                    "code": found.code,
+                    "title": stored.title,
+                    "messages": len(source.messages),
+                    "created": found.created,
+                    "deleted": found.deleted,
+                    "earlier": found.earlier,
+                    "instructions": bool(own and own.system_prompt),
+                    "summaries": len(own.versions) if own else 0,
+                }
+            )
+        if found.created:
+            self.messages += len(source.messages)
+            self.left_out.update(source.left_out)
+            self.left_out["system prompt"] += bool(source.system_prompt)
+            self.left_out["pin, for which there is no room"] += stored.pins_left_out
+            self.left_out = +self.left_out
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, with the counts."""
+        return {
+            "imported": self.imported,
+            "already": self.already,
+            "messages": self.messages,
+            "conversations": self.conversations,
+            "refused": self.refused,
+            "left_out": dict(self.left_out),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportReport:
+    """What became of a file that is one conversation."""
+
+    conversation: ImportedConversation
+    source: ForeignConversation
+    tokens: int
+    #: Ruler tokens of all messages; 0 when nothing was created.
+    kept_system_prompt: bool = False
+
+
+def import_openai_messages(
+    owner_id: int,
+    stream: BinaryIO,
+    *,
+    counter: TokenCounter,
+    title: str = "",
+    keep_system_prompt: bool = False,
+    max_bytes: int = openai_messages.MAX_BYTES,
+    on_stored: Callable[[int, int], None] = lambda stored, messages: None,
+) -> ImportReport:
+    """Import a JSON list of OpenAI-style messages as one conversation of ``owner_id``.
+
+    ``on_stored`` is told after each portion how many of how many messages are stored. Runs an
+    event loop of its own, for seconds with a large file. Raises ImportInvalid.
+    """
+    _check_title(title)
+    source = openai_messages.read(stream, max_bytes=max_bytes)
+    so_far = 0
+
+    def on_portion(messages: int) -> None:
+        nonlocal so_far
+        so_far += messages
+        on_stored(so_far, len(source.messages))
+
+    storing = Storing(owner_id=owner_id, counter=counter, on_portion=on_portion)
+    stored = asyncio.run(storing.store(source, title=title, keep_system_prompt=keep_system_prompt))
+    created = stored.conversation.created
+    return ImportReport(
+        conversation=stored.conversation,
+        source=source,
+        tokens=stored.tokens,
+        kept_system_prompt=created and keep_system_prompt and bool(source.system_prompt),
+    )
+
+
+def _check_title(title: str) -> None:
+    if len(title) > TITLE_LENGTH:
+        raise ImportInvalid(f"The title is longer than {TITLE_LENGTH} characters.")
+    for sentence in problems(title):
+        raise ImportInvalid(f"The title cannot be stored. {sentence}")
+
+
+def _title_of(source: ForeignConversation) -> str:
+    first = next((one.text for one in source.messages if one.role == "user" and one.text), "")
+    return first_words(first)

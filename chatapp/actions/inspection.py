@@ -1,0 +1,120 @@
+"""What the model sees: the next request of a conversation, part by part."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chatapp import wiring
+from chatapp.actions.limits import profile_of, sizes_of
+from chatapp.catalogue import Profile
+from chatapp.context import build
+from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.errors import InvalidInput
+from chatapp.live.view_models import ContextView
+from compression.planning.truncation import truncate
+
+
+async def context_parts(user_id: int, code: str) -> ContextParts:
+    """The next request as it would be sent now. Raises NotFound."""
+    frame = await aowned_frame(user_id, code)
+    profile = await profile_of(frame.model)
+    basis = await abasis(frame.conversation_id)
+    return await asyncio.to_thread(_context_parts, basis, profile)
+
+
+async def figures_with(user_id: int, code: str, model: str) -> ContextView:
+    """What the next request would use with another model. Raises NotFound, InvalidInput."""
+    frame = await aowned_frame(user_id, code)
+    machinery = wiring.machinery()
+    # A name that nobody offers is not looked up, which would store it.
+    if model not in await machinery.catalogue.names():
+        raise InvalidInput.of("model", "There is no such model here.")
+    await profile_of(model)
+    return await machinery.acontext(frame.conversation_id, model=model)
+
+
+async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
+    """The messages that are left out of the requests, or else those that the first step of
+    truncation would leave out: seq, role, text, tokens. Raises NotFound.
+    """
+    frame = await aowned_frame(user_id, code)
+    profile = await profile_of(frame.model)
+    basis = await abasis(frame.conversation_id)
+    return await asyncio.to_thread(_left_out, basis, profile)
+
+
+def _left_out(basis: build.Basis, profile: Profile) -> list[dict[str, Any]]:
+    sized = sizes_of(basis, profile)
+    visible = build.visible_tail(replace(basis, truncated_through=0))
+    items = [one.as_item() for one in visible]
+    through = basis.truncated_through or truncate(items, sized, truncated_through=0)
+    return [
+        {
+            "seq": item.seq,
+            "role": item.role,
+            "text": item.text,
+            "tokens": item.tokens,
+        }
+        for item in items
+        if item.seq <= through
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextParts:
+    """The next request, by part and message by message."""
+
+    groups: list[dict[str, Any]]
+    #: name, tokens, messages: [{role, text, tokens}]; those of the tail also have
+    #: seq (0 for what the program puts in) and pinned.
+    built: build.BuiltRequest
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it."""
+        return {
+            "parts": self.groups,
+            "messages": list(self.built.messages),
+            "manifest": self.built.manifest,
+        }
+
+
+def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
+    sized = sizes_of(basis, profile)
+    built = build.build_request(basis, sized, system_role=profile.supports_system_role)
+    tokens = built.manifest["tokens"]
+    heads = (
+        ("system", build.instructions(basis)),
+        ("summary", build.summary_block(basis)),
+        ("pinned", build.pinned_block(basis)),
+    )
+    groups = [
+        {
+            "name": name,
+            "tokens": tokens[name],
+            "messages": [{"role": "system", "text": text, "tokens": tokens[name]}] if text else [],
+        }
+        for name, text in heads
+    ]
+    visible = build.visible_tail(basis)
+    pinned = {one.seq for one in visible if one.pinned}
+    tail = [
+        {
+            "role": one.message["role"],
+            "text": _wire_text(one.message),
+            "tokens": one.tokens,
+            "seq": one.seq,
+            "pinned": one.seq in pinned,
+        }
+        for one in build.wire_of(visible)
+    ]
+    groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
+    return ContextParts(groups=groups, built=built)
+
+
+def _wire_text(message: dict[str, Any]) -> str:
+    calls = message.get("tool_calls")
+    text = str(message.get("content") or "")
+    return f"{text}\n{json.dumps(calls, ensure_ascii=False)}".strip() if calls else text

@@ -1,0 +1,95 @@
+"""How large things are for a conversation's model, asked before anything is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from math import ceil
+
+from chatapp import wiring
+from chatapp.catalogue import Profile
+from chatapp.context import build
+from chatapp.context.tokens import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
+from chatapp.errors import MessageTooLarge
+from chatapp.llm.errors import LLMError
+from compression import store
+from compression.database import across
+from compression.tokens import default_counter
+from compression.types import EntryState, Section, Sizes
+
+
+def sizes_of(basis: build.Basis, profile: Profile) -> Sizes:
+    """What the next request costs besides its messages."""
+    return build.sizes(
+        basis,
+        wiring.machinery().counter,
+        window=profile.window,
+        reserve=profile.reserve,
+        calibration=profile.calibration,
+        model=profile.name,
+    )
+
+
+async def profile_of(model: str) -> Profile:
+    """The model's profile; when the server is silent, of a name that is still to be found.
+
+    The turn itself says what is wrong with the server: a message is stored before it is asked.
+    Afterwards the ruler is loaded, so that counting a little in the event loop delays nobody.
+    """
+    if not default_counter().loaded:
+        await asyncio.to_thread(default_counter().load)
+    catalogue = wiring.machinery().catalogue
+    try:
+        return await catalogue.profile(model)
+    except LLMError:
+        return catalogue.known_profile(model)
+
+
+async def count(text: str) -> int:
+    """Ruler tokens of a message with this text; a long one is counted in a thread."""
+    counter = wiring.machinery().counter
+    if len(text) <= INLINE_CHARACTERS:
+        return message_tokens(counter, text)
+    return await asyncio.to_thread(message_tokens, counter, text)
+
+
+def _fits_whole(sized: Sizes, tokens: int) -> bool:
+    """Whether there is room beside the summary as it is."""
+    return sized.share(sized.fixed + sized.summary + tokens) <= 1.0
+
+
+def require_fit(profile: Profile, tokens: int, frame: build.Basis) -> None:
+    """Fixed parts, live constraints and the message must fit into the budget together.
+
+    ``tokens`` are the message's, of the ruler. Reads the summary's lines where it is a near
+    thing. Raises MessageTooLarge with the figures.
+    """
+    sized = sizes_of(frame, profile)
+    if _fits_whole(sized, tokens):
+        return
+    constraints = 0
+    if frame.version:
+        counter = wiring.machinery().counter
+        base = store.read_base(frame.conversation_id)
+        constraints = sum(
+            counter.count(entry.text) + MESSAGE_OVERHEAD
+            for entry in base.ledger.entries
+            if entry.section is Section.CONSTRAINTS and entry.state is EntryState.LIVE
+        )
+    if sized.share(sized.fixed + constraints + tokens) > 1.0:
+        factor = sized.calibration
+        raise MessageTooLarge.from_figures(
+            window=sized.window,
+            reserve=sized.reserve,
+            fixed=ceil(sized.fixed * factor),
+            constraints=ceil(constraints * factor),
+            message=ceil(tokens * factor),
+        )
+
+
+_arequire_fit = across(require_fit)
+
+
+async def check_size(frame: build.Basis, profile: Profile, tokens: int) -> None:
+    """:func:`require_fit` where no transaction is open: most messages need no thread for it."""
+    if not _fits_whole(sizes_of(frame, profile), tokens):
+        await _arequire_fit(profile, tokens, frame)

@@ -1,0 +1,1 @@
+"""The exact request, and its tokens."""

@@ -1,0 +1,1 @@
+"""Events, who receives them, and what a screen shows."""

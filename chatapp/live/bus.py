@@ -1,0 +1,290 @@
+"""Who looks at a conversation is told what happens in it.
+
+Viewers in this process are served directly, those of other processes through the channel layer.
+Both may lose anything: the database is the truth, and a viewer that finds a gap reads it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from chatapp.live.events import Event
+from chatapp.rendering import fragments
+from chatapp.rendering.pool import RenderingPool
+
+logger = logging.getLogger(__name__)
+
+# A viewer that is this far behind gets one ``state`` instead.
+BACKLOG = 200
+# Seconds. A call of the layer takes less than a millisecond; one that takes so long is given up,
+# since a reply waits for it, and for a while the layer is left alone.
+LAYER_PATIENCE = 1.0
+LAYER_REST = 2.0
+
+
+class Layer(Protocol):
+    """The part of a Channels layer that is used here."""
+
+    async def new_channel(self) -> str:
+        """A name to receive on."""
+
+    async def receive(self, channel: str) -> dict[str, Any]:
+        """The next message."""
+
+    async def group_add(self, group: str, channel: str) -> None:
+        """Subscribe."""
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        """Unsubscribe."""
+
+    async def group_send(self, group: str, message: dict[str, Any]) -> None:
+        """Publish."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """An event in both formats, made once for all viewers."""
+
+    type: str
+    event_no: int
+    json: dict[str, Any]
+    html: str
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    """What one viewer has still to be sent. Iterating waits for more."""
+
+    _waiting: deque[Published] = field(default_factory=deque)
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    overflowed: bool = False
+    #: Something was dropped; the viewer must read the state again.
+
+    def put(self, published: Published | None) -> None:
+        """Add an event. None, or one past the limit: the viewer must read the state again."""
+        if published is None or len(self._waiting) >= BACKLOG:
+            self._waiting.clear()
+            self.overflowed = True
+        else:
+            self._waiting.append(published)
+        self._arrived.set()
+
+    async def next(self) -> Published | None:
+        """The next event; None when some were lost."""
+        while True:
+            if self.overflowed:
+                self.overflowed = False
+                return None
+            if self._waiting:
+                return self._waiting.popleft()
+            self._arrived.clear()
+            await self._arrived.wait()
+
+
+class Bus:
+    """Publishes events and hands out subscriptions.
+
+    ``layer`` is None when there is only this process. ``render`` makes an event's HTML, of texts
+    that ``pool`` has rendered before.
+    """
+
+    def __init__(
+        self,
+        layer: Layer | None,
+        render: Callable[[Event], str],
+        pool: RenderingPool | None = None,
+    ) -> None:
+        self._layer = layer
+        self._render = render
+        self._pool = pool or RenderingPool()
+        self._process = uuid.uuid4().hex
+        self._viewers: defaultdict[int, set[Subscription]] = defaultdict(set)
+        self._channel = ""
+        self._receiver: asyncio.Task[None] | None = None
+        self._joined: set[int] = set()
+        self._settling = asyncio.Lock()
+        self._rests_until = 0.0
+        self._settling_later: set[asyncio.Task[None]] = set()
+
+    def watched(self, conversation_id: int) -> bool:
+        """Whether anybody may be looking; always so when there are other processes."""
+        return self._layer is not None or conversation_id in self._viewers
+
+    @property
+    def lossy(self) -> bool:
+        """Whether events may be lost on their way without anybody noticing."""
+        return self._layer is not None
+
+    async def publish(self, event: Event, html: str | None = None) -> None:
+        """Tell every viewer. ``html`` is the event's fragment when it is made already."""
+        if not self.watched(event.conversation_id):
+            return
+        if html is None and (bodies := fragments.bodies_of(event)):
+            await self._pool.ahead(("conversation", event.conversation_id), bodies)
+        published = Published(
+            type=event.type,
+            event_no=event.event_no,
+            json=event.as_json(),
+            html=self._render(event) if html is None else html,
+        )
+        self._deliver(event.conversation_id, published)
+        if self._layer is not None:
+            await self._send(event.conversation_id, published)
+
+    async def nudge(self, conversation_id: int) -> None:
+        """Have every viewer read the state again."""
+        self._deliver(conversation_id, None)
+        if self._layer is not None:
+            await self._send(conversation_id, None)
+
+    def _deliver(self, conversation_id: int, published: Published | None) -> None:
+        for viewer in self._viewers.get(conversation_id, ()):
+            viewer.put(published)
+
+    async def _send(self, conversation_id: int, published: Published | None) -> None:
+        assert self._layer is not None
+        now = asyncio.get_running_loop().time
+        if now() < self._rests_until:
+            return
+        message = {
+            "type": "conversation.event",
+            "process": self._process,
+            "conversation": conversation_id,
+            "event": asdict(published) if published else None,
+        }
+        with _cancellable():
+            try:
+                async with asyncio.timeout(LAYER_PATIENCE):
+                    await self._layer.group_send(_group(conversation_id), message)
+            except Exception as error:
+                # Viewers elsewhere look at the database by themselves; the reply must go on.
+                self._rests_until = now() + LAYER_REST
+                _complain("The channel layer did not take an event.", error)
+
+    @asynccontextmanager
+    async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
+        """Everything published from now on, until the context is left."""
+        viewer = Subscription()
+        self._viewers[conversation_id].add(viewer)
+        try:
+            with _cancellable():
+                await self._settle(conversation_id)
+            yield viewer
+        finally:
+            viewers = self._viewers[conversation_id]
+            viewers.discard(viewer)
+            if not viewers:
+                del self._viewers[conversation_id]
+                await self._settle(conversation_id)
+
+    async def _settle(self, conversation_id: int) -> None:
+        """Be in the conversation's group exactly while somebody here looks at it.
+
+        One at a time: who comes while the last one leaves must not be taken out with them.
+        """
+        if self._layer is None:
+            return
+        async with self._settling:
+            wanted, joined = conversation_id in self._viewers, conversation_id in self._joined
+            try:
+                async with asyncio.timeout(LAYER_PATIENCE):
+                    if wanted and not joined:
+                        await self._join(self._layer, conversation_id)
+                    elif joined and not wanted:
+                        self._joined.discard(conversation_id)
+                        await self._layer.group_discard(_group(conversation_id), self._channel)
+            except Exception as error:
+                # Viewers look at the database by themselves meanwhile.
+                _complain("The channel layer did not answer.", error)
+                later = asyncio.create_task(self._settle_later(conversation_id))
+                self._settling_later.add(later)
+                later.add_done_callback(self._settling_later.discard)
+
+    async def _settle_later(self, conversation_id: int) -> None:
+        await asyncio.sleep(LAYER_REST)
+        await self._settle(conversation_id)
+
+    async def _join(self, layer: Layer, conversation_id: int) -> None:
+        if self._receiver is None:
+            self._channel = await layer.new_channel()
+            self._receiver = asyncio.create_task(self._receive(layer))
+        await layer.group_add(_group(conversation_id), self._channel)
+        self._joined.add(conversation_id)
+
+    async def _receive(self, layer: Layer) -> None:
+        """Pass on what other processes publish, for as long as this process lives."""
+        while True:
+            try:
+                message = await layer.receive(self._channel)
+            except Exception:
+                # Redis raises many kinds, and whoever waits for its news waits on.
+                logger.warning("The channel layer failed; trying again.", exc_info=True)
+                await asyncio.sleep(1)
+                continue
+            if message.get("process") == self._process or "conversation" not in message:
+                continue
+            self._deliver(message["conversation"], _received(message.get("event")))
+
+    async def answers(self) -> bool:
+        """Whether the channel layer takes messages; True when there is none."""
+        if self._layer is None:
+            return True
+        try:
+            async with asyncio.timeout(LAYER_PATIENCE):
+                await self._layer.group_send("readiness", {"type": "readiness"})
+        except Exception as error:
+            _complain("The channel layer does not answer.", error)
+            return False
+        return True
+
+    async def aclose(self) -> None:
+        """Stop receiving."""
+        tasks = [*self._settling_later, *([self._receiver] if self._receiver else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _cancellable() -> Iterator[None]:
+    """Let a task that is cancelled in the block know it where the block does not.
+
+    Redis's client sends by ``asyncio.wait_for``, which before Python 3.12 swallows a cancellation
+    that comes just as its work is done: a reply would go on after Stop.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    yield
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+
+
+def _complain(sentence: str, error: Exception) -> None:
+    """Log it; with a traceback unless the layer was merely too slow, as on a busy computer."""
+    if isinstance(error, TimeoutError):
+        logger.warning("%s It had %g s.", sentence, LAYER_PATIENCE)
+    else:
+        logger.warning(sentence, exc_info=error)
+
+
+def _received(event: dict[str, Any] | None) -> Published | None:
+    """What another process sent; None, to read again, for what another release may send."""
+    if event is None:
+        return None
+    try:
+        return Published(**event)
+    except TypeError:
+        logger.warning("The channel layer brought an event that is not understood.")
+        return None
+
+
+def _group(conversation_id: int) -> str:
+    return f"conversation.{conversation_id}"

@@ -1,0 +1,230 @@
+"""What can happen in a conversation. The names and fields are a contract with whoever reads JSON.
+
+With ``?format=json`` the websocket sends each event as :meth:`Event.as_json` makes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from chatapp.live.view_models import (
+    CompressionView,
+    ContextView,
+    ConversationView,
+    MessageView,
+    TurnView,
+    as_json,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that every viewer of the conversation is told."""
+
+    type: ClassVar[str]
+    conversation_id: int
+    #: The row's id; for routing, never sent.
+    event_no: int
+    at: datetime
+
+    def as_json(self) -> dict[str, Any]:
+        """``type``, ``event_no``, ``at`` and the event's own fields."""
+        result: dict[str, Any] = {"type": self.type}
+        for name in self.__dataclass_fields__:
+            if name != "conversation_id":
+                result[name] = as_json(getattr(self, name))
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class State(Event):
+    """What changed since ``after``; a viewer that applies it shows what a fresh page shows."""
+
+    type = "state"
+    after: int
+    conversation: ConversationView
+    messages: list[MessageView]
+    turn: TurnView | None
+    turns: list[TurnView]
+    #: Ended turns that changed since ``after``.
+    compression: CompressionView
+    context: ContextView
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnStarted(Event):
+    """A turn exists; its user message and its empty reply came with ``message-added``."""
+
+    type = "turn-started"
+    turn: int
+    message_seq: int | None
+    reply_seq: int
+    model: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta(Event):
+    """More text of the message ``seq``; ``offset`` is where ``text`` begins, in characters.
+
+    Reasoning comes in ``reasoning`` with ``reasoning_offset``; either text may be empty.
+    """
+
+    type = "delta"
+    turn: int
+    seq: int
+    offset: int
+    text: str
+    reasoning_offset: int = 0
+    reasoning: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolStarted(Event):
+    """The model called a tool."""
+
+    type = "tool-started"
+    turn: int
+    seq: int
+    #: The assistant message that holds the call.
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolFinished(Event):
+    """A tool answered, or could not."""
+
+    type = "tool-finished"
+    turn: int
+    seq: int
+    #: The tool message that holds the result.
+    call_id: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnFinished(Event):
+    """A turn got its one terminal status; ``message`` is its last message as stored."""
+
+    type = "turn-finished"
+    turn: int
+    status: str
+    error: dict[str, Any] | None
+    usage: dict[str, Any]
+    message: MessageView | None
+    ended: TurnView
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressionStarted(Event):
+    """A run has begun. Sent again when a background run becomes the locking one."""
+
+    type = "compression-started"
+    trigger: str
+    message_count: int
+    source_tokens: int
+    locks_input: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressionProgress(Event):
+    """How many tokens of summary are written so far, and of how many messages; 0 if not known."""
+
+    type = "compression-progress"
+    tokens_written: int
+    message_count: int = 0
+    part: int = 1
+    #: The part of the summary that is being written, 1 and up.
+    parts: int = 1
+    first_seq: int = 0
+    through_seq: int = 0
+    #: The messages of this part; 0 if not known.
+    seconds_left: int | None = None
+    #: By how long the finished parts took; None while there is none.
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressionCompleted(Event):
+    """A run ended, well or not. Tokens are calibrated, usage is a share of the budget."""
+
+    type = "compression-completed"
+    trigger: str
+    success: bool
+    version: int
+    tokens_before: int
+    tokens_after: int
+    usage_before: float
+    usage_after: float
+    reason: str
+    #: A sentence; empty on success.
+    code: str
+    degraded: bool
+    duration: float
+    cost: float | None
+    compression: CompressionView
+    context: ContextView
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryChanged(Event):
+    """Another version is active: edited, undone, restored, cleared, or compressed."""
+
+    type = "summary-changed"
+    version: int
+    compression: CompressionView
+    context: ContextView
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageAdded(Event):
+    """A message was stored."""
+
+    type = "message-added"
+    message: MessageView
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageChanged(Event):
+    """A stored message changed: its status, a pin, a mask, or it was superseded."""
+
+    type = "message-changed"
+    message: MessageView
+
+
+@dataclass(frozen=True, kw_only=True)
+class TitleChanged(Event):
+    """The conversation has another title."""
+
+    type = "title-changed"
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context(Event):
+    """What the next request will use."""
+
+    type = "context"
+    context: ContextView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Error(Event):
+    """Something failed that ends no turn.
+
+    With ``turn`` and ``seq`` it is why the turn's reply is late: the model server refused for now
+    and is asked again by itself ``retry_after`` seconds after ``fields["since"]``. Until the first
+    piece comes, the open turn holds it as its error, for who comes meanwhile.
+    """
+
+    type = "error"
+    error: dict[str, Any]
+    turn: int | None = None
+    seq: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """See :meth:`Event.as_json`; ``turn`` and ``seq`` only where they say something."""
+        return {name: value for name, value in super().as_json().items() if value is not None}

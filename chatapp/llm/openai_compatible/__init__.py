@@ -1,0 +1,1 @@
+"""All that is of the OpenAI wire: requests, streams, errors, limits."""

@@ -1,0 +1,1 @@
+"""Text: its safety, and search terms."""

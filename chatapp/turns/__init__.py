@@ -1,0 +1,1 @@
+"""A turn, from accepted to finished."""

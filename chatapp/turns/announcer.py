@@ -1,0 +1,226 @@
+"""What viewers are told of stored changes, as read from the database, never guessed."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from django.utils import timezone
+
+from chatapp.conversations import compressions, progress
+from chatapp.conversations.masks import Masked
+from chatapp.conversations.progress import Ended
+from chatapp.conversations.sending import Accepted
+from chatapp.live import compression_progress, events
+from chatapp.live.bus import Bus
+from chatapp.live.view_models import MessageView
+from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.services import Machinery
+from compression.exceptions import UserFacingError
+from compression.types import Outcome, Progress, Trigger
+
+# Changed messages that are told one by one.
+MOST_AT_ONCE = 50
+ASKED_AGAIN = "The model server is getting too many requests. It is asked again by itself."
+
+
+def common(conversation_id: int, event_no: int) -> dict[str, Any]:
+    """The fields of every event."""
+    return {"conversation_id": conversation_id, "event_no": event_no, "at": timezone.now()}
+
+
+class Announcer:
+    """Publishes events; its ``compression_…`` methods are receivers of compression's signals."""
+
+    def __init__(self, machinery: Machinery, bus: Bus) -> None:
+        self._machinery = machinery
+        self._bus = bus
+        self._compressing: dict[int, events.CompressionStarted] = {}
+        # What viewers were told when a run of this process began, by conversation.
+
+    async def begun(self, accepted: Accepted) -> None:
+        """A turn begins."""
+        about = common(accepted.conversation_id, accepted.event_no)
+        for message in accepted.changed:
+            await self._bus.publish(events.MessageChanged(message=message, **about))
+        for message in accepted.messages:
+            await self._bus.publish(events.MessageAdded(message=message, **about))
+        await self._bus.publish(
+            events.TurnStarted(
+                turn=accepted.turn,
+                message_seq=accepted.message_seq,
+                reply_seq=accepted.reply_seq,
+                model=accepted.model,
+                **about,
+            )
+        )
+
+    async def waits(self, stream: LiveStream, error: UserFacingError, seconds: float) -> None:
+        """The model server is busy; it is asked again in so many seconds.
+
+        It is stored with the turn too, for who comes meanwhile.
+        """
+        job = stream.job
+        told = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
+        told["fields"] = {**told["fields"], "since": timezone.now().isoformat()}
+        about = common(job.conversation_id, stream.event_no)
+        await self._bus.publish(events.Error(error=told, turn=job.turn, seq=job.reply_seq, **about))
+        await progress.awaits(job.turn, told)
+
+    async def ended(self, ended: Ended) -> None:
+        """A turn got its terminal status."""
+        about = common(ended.conversation_id, ended.event_no)
+        await self._bus.publish(
+            events.TurnFinished(
+                turn=ended.turn.turn,
+                status=ended.turn.status,
+                error=ended.turn.error,
+                usage=ended.turn.usage,
+                message=ended.message,
+                ended=ended.turn,
+                **about,
+            )
+        )
+        if self._bus.watched(ended.conversation_id):
+            context = await self._machinery.acontext(ended.conversation_id)
+            await self._bus.publish(events.Context(context=context, **about))
+
+    async def message_changed(
+        self, conversation_id: int, event_no: int, message: MessageView
+    ) -> None:
+        """A stored message changed, and with it perhaps what the model sees."""
+        about = common(conversation_id, event_no)
+        await self._bus.publish(events.MessageChanged(message=message, **about))
+        if self._bus.watched(conversation_id):
+            context = await self._machinery.acontext(conversation_id)
+            await self._bus.publish(events.Context(context=context, **about))
+
+    async def masked(self, conversation_id: int, masked: Masked) -> None:
+        """Tool results that the model sees no more; of very many, viewers read what changed."""
+        if len(masked.messages) > MOST_AT_ONCE:
+            await self._bus.nudge(conversation_id)
+            return
+        about = common(conversation_id, masked.event_no)
+        for message in masked.messages:
+            await self._bus.publish(events.MessageChanged(message=message, **about))
+
+    async def title(self, conversation_id: int, event_no: int, title: str) -> None:
+        """The conversation has another title."""
+        about = common(conversation_id, event_no)
+        await self._bus.publish(events.TitleChanged(title=title, **about))
+
+    async def summary(self, conversation_id: int) -> None:
+        """What the model sees has changed."""
+        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        await self._bus.publish(
+            events.SummaryChanged(
+                version=compression.version,
+                compression=compression,
+                context=context,
+                **common(conversation_id, event_no),
+            )
+        )
+
+    async def compression_started(
+        self,
+        *,
+        conversation_id: int,
+        trigger: Trigger,
+        message_count: int,
+        source_tokens: int,
+        locks_input: bool,
+        **_: Any,
+    ) -> None:
+        """A run has begun, or became the one that is waited for."""
+        if message_count:
+            await compressions.atakes_in(conversation_id, message_count)
+        event_no, compression, _context = await self._machinery.aoverview(conversation_id)
+        started = events.CompressionStarted(
+            trigger=str(trigger),
+            # Whoever waits for a run of another process does not know what it takes in.
+            message_count=message_count or compression.messages_under_way,
+            source_tokens=source_tokens,
+            locks_input=locks_input,
+            **common(conversation_id, event_no),
+        )
+        if message_count:
+            self._compressing[conversation_id] = started
+        await self._bus.publish(started)
+
+    async def compression_progress(
+        self,
+        *,
+        conversation_id: int,
+        tokens_written: int,
+        part: int = 1,
+        parts: int = 1,
+        first_seq: int = 0,
+        through_seq: int = 0,
+        seconds_left: float | None = None,
+        **_: Any,
+    ) -> None:
+        """More of the summary is written, or another part of it begins."""
+        progress = Progress(
+            tokens_written=tokens_written,
+            part=part,
+            parts=parts,
+            first_seq=first_seq,
+            through_seq=through_seq,
+            seconds_left=seconds_left,
+        )
+        if compression_progress.goes_on(conversation_id, progress) and parts > 1:
+            await compressions.ais_at(conversation_id, progress)
+        started = self._compressing.get(conversation_id)
+        await self._bus.publish(
+            events.CompressionProgress(
+                tokens_written=tokens_written,
+                message_count=started.message_count if started else 0,
+                part=part,
+                parts=parts,
+                first_seq=first_seq,
+                through_seq=through_seq,
+                seconds_left=None if seconds_left is None else ceil(seconds_left),
+                **common(conversation_id, started.event_no if started else 0),
+            )
+        )
+
+    async def compression_completed(
+        self, *, conversation_id: int, outcome: Outcome, **_: Any
+    ) -> None:
+        """A run has ended, well or not."""
+        self._compressing.pop(conversation_id, None)
+        compression_progress.ends(conversation_id)
+        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        about = common(conversation_id, event_no)
+        await self._bus.publish(
+            events.CompressionCompleted(
+                trigger=str(outcome.trigger),
+                success=outcome.success,
+                version=outcome.version,
+                tokens_before=outcome.tokens_before,
+                tokens_after=outcome.tokens_after,
+                usage_before=outcome.usage_before,
+                usage_after=outcome.usage_after,
+                reason=outcome.reason,
+                code=outcome.code,
+                degraded=outcome.degraded,
+                duration=outcome.duration,
+                cost=outcome.cost,
+                compression=compression,
+                context=context,
+                **about,
+            )
+        )
+        if outcome.success and outcome.version:
+            await self._bus.publish(
+                events.SummaryChanged(
+                    version=compression.version,
+                    compression=compression,
+                    context=context,
+                    **about,
+                )
+            )
+
+    async def compression_withdrawn(self, *, conversation_id: int, **_: Any) -> None:
+        """A run took the conversation and gave it back: only the number of changes has risen."""
+        await self._bus.nudge(conversation_id)

@@ -1,0 +1,108 @@
+"""Showing replies while they are written: stored first, then rendered once for all viewers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+from chatapp.live import events
+from chatapp.live.bus import Bus
+from chatapp.rendering import fragments, markdown
+from chatapp.rendering.limits import LARGE
+from chatapp.rendering.pool import RenderingPool
+from chatapp.turns.announcer import common
+from chatapp.turns.checkpoints import Checkpoints
+from chatapp.turns.live_reply import LiveStream
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Flusher:
+    """Shows the replies of this process, each at its own pace, while they are read on."""
+
+    def __init__(self, bus: Bus, pool: RenderingPool) -> None:
+        self._bus = bus
+        self._pool = pool
+        self._checkpoints = Checkpoints()
+
+    def begin(self, stream: LiveStream) -> None:
+        """Show what comes from now on."""
+        stream.flusher = asyncio.create_task(
+            self._flush_when_due(stream), name=f"showing turn {stream.job.turn}"
+        )
+
+    async def finish(self, stream: LiveStream) -> None:
+        """Show the rest of a reply that has ended, so that its deltas are all of it. Never raises.
+
+        A flush under way is waited for: cut off, it would store the same text once more, and
+        leave a thread at work on it.
+        """
+        stream.ended = True
+        if stream.flusher is not None:
+            if not stream.flushing:
+                stream.flusher.cancel()
+            await asyncio.wait({stream.flusher})
+        if stream.pending and not stream.lost:
+            await self._flush(stream)
+
+    async def aclose(self) -> None:
+        """Store nothing from now on."""
+        await self._checkpoints.aclose()
+
+    async def _flush_when_due(self, stream: LiveStream) -> None:
+        while not stream.ended:
+            await stream.waits.wait()
+            await asyncio.sleep(max(0.0, stream.due_in))
+            stream.waits.clear()
+            stream.flushing = True
+            await self._flush(stream)
+            stream.flushing = False
+
+    async def _flush(self, stream: LiveStream) -> None:
+        """Store what came, then tell viewers. Never raises."""
+        try:
+            # A thread that stores meanwhile would wait for Python's lock at each statement.
+            await stream.announced.wait()
+            if await self._checkpoints.store(stream.gather()):
+                await self._tell(stream)
+            else:
+                stream.lose()
+        except Exception:
+            # The reply goes on, and its end brings the whole text in any case.
+            logger.exception("Words of turn %s could not be shown.", stream.job.turn)
+
+    async def _tell(self, stream: LiveStream) -> None:
+        job = stream.job
+        if not self._bus.watched(job.conversation_id):
+            stream.take(shown=False)
+            return
+        offset, reasoning_offset = len(stream.text), len(stream.reasoning)
+        text, reasoning = stream.take(shown=True)
+        delta = events.Delta(
+            turn=job.turn,
+            seq=job.reply_seq,
+            offset=offset,
+            text=text,
+            reasoning_offset=reasoning_offset,
+            reasoning=reasoning,
+            **common(job.conversation_id, stream.event_no),
+        )
+        update = await self._rendered(stream)
+        await self._bus.publish(delta, fragments.render_event(delta, update))
+
+    async def _rendered(self, stream: LiveStream) -> markdown.Update:
+        while stream.unseen:
+            await self._where_it_delays_nobody(stream, stream.catch_up)
+        return await self._where_it_delays_nobody(stream, stream.render)
+
+    async def _where_it_delays_nobody(self, stream: LiveStream, work: Callable[[], T]) -> T:
+        """Do it here, or in a thread where so much is to be rendered that others would wait.
+
+        The pool does the work of one share piece by piece: in order, and no two at once.
+        """
+        if stream.to_render <= LARGE:
+            return work()
+        return await self._pool.run(("conversation", stream.job.conversation_id), work)

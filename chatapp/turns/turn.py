@@ -1,0 +1,247 @@
+"""One turn: make the request fit, ask the model, pass on what it says. No Channels, no HTML.
+
+:func:`run_turn` yields what happens; whoever iterates it stores, shows, and ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chatapp.catalogue import Catalogue, Profile
+from chatapp.errors import ContextBlocked
+from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk, TextChunk
+from chatapp.llm.errors import (
+    ContentFiltered,
+    ContextOverflow,
+    EmptyReply,
+    LLMError,
+    MalformedReply,
+    ModelRefused,
+    OnlyReasoning,
+    ReplyCut,
+    UnofferedToolCall,
+)
+from chatapp.models import TurnStatus
+from chatapp.turns.fitting import Means, Prepared, prepare
+from compression.exceptions import UserFacingError
+from compression.planning.projection import Report
+from compression.tokens import HIGHEST_CALIBRATION
+
+# By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
+DOUBT = 0.1
+
+# What the provider says at the end -> the turn's terminal status; anything else is a normal end.
+STATUS_OF_REASON = {
+    "length": TurnStatus.TRUNCATED,
+    "max_tokens": TurnStatus.TRUNCATED,
+    "content_filter": TurnStatus.FILTERED,
+    "refusal": TurnStatus.FILTERED,
+}
+
+
+def status_of(error: UserFacingError, *, began: bool) -> TurnStatus:
+    """How a turn ended when this was why; ``began``: a piece of the reply had come.
+
+    A reply that broke off is interrupted, so that the reader can have it continued.
+    """
+    if isinstance(error, ContextBlocked):
+        return TurnStatus.BLOCKED
+    if isinstance(error, ReplyCut) or (began and isinstance(error, MalformedReply)):
+        return TurnStatus.INTERRUPTED
+    return TurnStatus.FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """The turn to run."""
+
+    conversation_id: int
+    owner_id: int
+    turn: int
+    reply_seq: int
+    reply_id: int
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The request is made; the model has been asked."""
+
+    manifest: dict[str, Any]
+    event_no: int
+    #: The number of stored changes when the request was made.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """More of the reply's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """More of the reply's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concluded:
+    """The reply has ended by the model's own word."""
+
+    status: TurnStatus
+    finish_reason: str
+    error: dict[str, Any] | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+
+
+Step = Asked | Said | Thought | Concluded
+
+
+@dataclass(slots=True)
+class _Reply:
+    """What has come of the reply so far."""
+
+    text: bool = False
+    reasoning: bool = False
+    finished: Finished | None = field(default=None)
+
+
+async def run_turn(
+    job: Job, *, client: LLMClient, catalogue: Catalogue, means: Means
+) -> AsyncGenerator[Step, None]:
+    """Run one turn to its end.
+
+    Raises UserFacingError: of the model's side (LLMError), ContextBlocked, NotFound when the
+    conversation is gone. A provider that says the request was too long is believed once: its
+    window is learned, the conversation compressed, and the model asked again.
+    """
+    prepared = await prepare(job.conversation_id, means)
+    for last_try in (False, True):
+        reply = _Reply()
+        yield Asked(manifest=prepared.request.manifest, event_no=prepared.basis.event_no)
+        try:
+            async with aclosing(_ask(prepared, means, client, reply)) as steps:
+                async for step in steps:
+                    yield step
+            break
+        except ContextOverflow as overflow:
+            if last_try or reply.text or reply.reasoning:
+                raise
+            means = await _after_overflow(overflow, prepared, means, catalogue)
+            prepared = await prepare(job.conversation_id, means, overflowed=True)
+    assert reply.finished is not None
+    await _calibrate(reply.finished, prepared, means.profile, catalogue)
+    yield _conclude(reply, means.profile)
+
+
+async def _ask(
+    prepared: Prepared, means: Means, client: LLMClient, reply: _Reply
+) -> AsyncGenerator[Step, None]:
+    profile = means.profile
+    request = ChatRequest(
+        model=profile.name,
+        messages=prepared.request.messages,
+        max_tokens=profile.reserve,
+        include_usage=profile.supports_usage,
+        on_wait=means.waits,
+    )
+    async with client.stream(request) as chunks:
+        async for chunk in chunks:
+            if isinstance(chunk, TextChunk):
+                reply.text = reply.text or bool(chunk.text.strip())
+                yield Said(text=chunk.text)
+            elif isinstance(chunk, ReasoningChunk):
+                reply.reasoning = True
+                yield Thought(text=chunk.text)
+            else:
+                reply.finished = chunk
+
+
+async def _after_overflow(
+    overflow: ContextOverflow, prepared: Prepared, means: Means, catalogue: Catalogue
+) -> Means:
+    """Believe the provider: its window, how it counts, or that we are wrong by a tenth."""
+    profile = means.profile
+    window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
+    factor = profile.calibration
+    if tokens:
+        factor = max(factor, int(tokens) / _counted(prepared))
+    elif window and int(window) >= profile.window:
+        # The window is as large as we thought, so its tokens must be smaller.
+        factor *= 1 + DOUBT
+    if not window and not tokens:
+        window = int(profile.window * (1 - DOUBT))
+        await catalogue.learn(profile.name, "window", window, named=False)
+    if factor > profile.calibration:
+        await catalogue.learn(profile.name, "calibration", min(HIGHEST_CALIBRATION, factor))
+    learned = await catalogue.profile(profile.name)
+    # For this second try the server is believed at once, whatever is thought of it later.
+    learned = replace(learned, window=min(learned.window, int(window or learned.window)))
+    said = int(tokens or factor * _counted(prepared))
+    return replace(
+        means, profile=learned, refused=Report(counted=_counted(prepared), reported=said)
+    )
+
+
+def _counted(prepared: Prepared) -> int:
+    """Ruler tokens of a request."""
+    return max(1, int(prepared.request.manifest["counted"]))
+
+
+async def _calibrate(
+    finished: Finished, prepared: Prepared, profile: Profile, catalogue: Catalogue
+) -> None:
+    if finished.usage is None:
+        return
+    await catalogue.calibrate(
+        profile, reported=finished.usage.prompt_tokens, counted=_counted(prepared)
+    )
+
+
+def _wordless(reply: _Reply, finished: Finished) -> LLMError:
+    """What the model did instead of saying anything. No request of ours offers a tool."""
+    if finished.tool_calls or finished.finish_reason == "tool_calls":
+        return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
+    return OnlyReasoning() if reply.reasoning else EmptyReply()
+
+
+def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any] | None:
+    """What is said of an ending that the status alone does not explain."""
+    if finished.finish_reason == "refusal":
+        return ModelRefused().as_dict()
+    if status is TurnStatus.FILTERED:
+        return ContentFiltered().as_dict()
+    if status is TurnStatus.TRUNCATED and finished.error is not None:
+        return {**finished.error.as_dict(), "partial_kept": reply.text}
+    if status is TurnStatus.TRUNCATED and reply.reasoning and not reply.text:
+        return OnlyReasoning(OnlyReasoning.too_long_message).as_dict()
+    return None
+
+
+def _conclude(reply: _Reply, profile: Profile) -> Concluded:
+    """The terminal status of a reply. Raises what a reply without a word was instead (I6)."""
+    finished = reply.finished
+    assert finished is not None
+    status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
+    if status is TurnStatus.COMPLETE and not reply.text:
+        raise finished.error or _wordless(reply, finished)
+    usage = finished.usage
+    return Concluded(
+        status=status,
+        finish_reason=finished.finish_reason,
+        error=_why(status, reply, finished),
+        prompt_tokens=usage.prompt_tokens if usage else None,
+        completion_tokens=usage.completion_tokens if usage else None,
+        cached_tokens=usage.cached_tokens if usage else None,
+        cost=profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+        if usage
+        else None,
+    )

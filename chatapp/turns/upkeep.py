@@ -1,0 +1,94 @@
+"""What a process does all the time for its turns: look for stops, renew leases, sweep."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from chatapp.conversations import progress
+from chatapp.turns.announcer import Announcer
+from chatapp.turns.live_reply import LiveStream
+
+logger = logging.getLogger(__name__)
+
+# Seconds. A Stop in another process is seen within one, a lease of 30 s renewed every 10.
+STOPS_INTERVAL = 0.9
+RENEWAL_INTERVAL = 10.0
+SWEEP_INTERVAL = 5.0
+# Before work that failed is tried again: a database that is away is not asked in a tight loop.
+RETRY_INTERVAL = 1.0
+
+
+class Keeper:
+    """Keeps the turns of this process, and ends those of processes that died.
+
+    ``streams`` are the runner's, looked at anew each time; ``stop`` ends one of them;
+    ``send_stranded`` sends what waits in conversations whose turn ended with its process;
+    ``count`` gives the ruler tokens of a text.
+    """
+
+    def __init__(
+        self,
+        *,
+        holder: str,
+        streams: Mapping[int, LiveStream],
+        announcer: Announcer,
+        stop: Callable[[int], None],
+        send_stranded: Callable[[], Awaitable[None]],
+        count: Callable[[str], int],
+    ) -> None:
+        self._holder = holder
+        self._streams = streams
+        self._announcer = announcer
+        self._stop = stop
+        self._send_stranded = send_stranded
+        self._count = count
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Do it from now on, unless that has begun."""
+        if not self._tasks:
+            works = (self._stop_what_is_unwanted, self._renew, self._sweep)
+            self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
+
+    def end(self) -> list[asyncio.Task[None]]:
+        """Do it no longer; the tasks that are about to end."""
+        for task in self._tasks:
+            task.cancel()
+        return self._tasks
+
+    async def _stop_what_is_unwanted(self) -> None:
+        await asyncio.sleep(STOPS_INTERVAL)
+        if not self._streams:
+            return
+        for turn in await progress.astops_requested(list(self._streams)):
+            self._stop(turn)
+
+    async def _renew(self) -> None:
+        await asyncio.sleep(RENEWAL_INTERVAL)
+        held = list(self._streams)
+        if not held:
+            return
+        for turn in await progress.arenew(self._holder, held):
+            stream = self._streams.get(turn)
+            # A turn that has just ended has no lease to renew, and what follows it is still to do.
+            if stream is not None:
+                stream.lose()
+
+    async def _sweep(self) -> None:
+        for ended in await progress.asweep(self._count):
+            await self._announcer.ended(ended)
+        # Whatever kept the end of a turn from being followed by what waits: it waits no longer.
+        await self._send_stranded()
+        await asyncio.sleep(SWEEP_INTERVAL)
+
+
+async def _repeat(work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            await work()
+        except Exception:
+            # Without it no lease would be renewed again: it goes on, whatever broke.
+            logger.exception("Keeping the turns failed; trying again.")
+            await asyncio.sleep(RETRY_INTERVAL)

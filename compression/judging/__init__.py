@@ -1,0 +1,1 @@
+"""Whether a summary is good enough to be applied. Pure."""

@@ -1,0 +1,244 @@
+"""Rules that a user plainly laid down and a draft does not hold: found by code, kept verbatim.
+
+A summariser that drops a line now and then loses a rule for good, since the next one never sees
+that message. So whoever judges a draft looks once more, and adds what is missing in the user's own
+words. It is a net and no second summariser: it takes only sentences that tell the assistant what
+always or never to do, nothing that a later message or a person took back, and no more than leaves
+room for the rest. Pure, and linear in the text.
+
+How often it errs on real conversations: ``tests/benchmarks/README.md``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from compression.judging import cues
+from compression.judging.redaction import redact
+from compression.judging.salience import normalise
+from compression.ledger.ledger import Addition, Delta, apply_delta, evict, render
+from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
+
+KEPT_SHARE = 0.6
+"""Of the cap: no rule is added where constraints, open ends and a person's entries fill so much.
+It is the share that the extract gives to rules; what a model noted is not bounded by it."""
+COVERED = 0.6
+"""Of a sentence's letters: constraints of the same message that hold so many hold the rule, since
+models quote the clause that matters."""
+MOST = 100
+"""Rules at once; more would not have room."""
+ALIKE, ABOUT = 0.66, 0.33
+"""Of a rule's words: a later rule that says the opposite of so many replaces it; a sentence that
+takes something back and shares so many takes it back."""
+
+NEXT = 2
+"""Messages: so far off is the user's next one, which may end a rule without naming it."""
+_COMMON = cues.stems("use answer reply respond write call make keep add give say put now more")
+"""Words that rules have in common."""
+
+_LEAD = r"""^\W*(?:(?:please|and|but|also|so|ok(?:ay)?|no|hi|hello|thanks|important|note|remember
+    |one\ more\ thing|in\ general|as\ a\ rule|rules?(?:\ \w{1,3})?|\d{1,2}
+    |(?:make|be)\ sure(?:\ that)?(?:\ you|\ to)?|it\ is\ important\ (?:that\ you|to)
+    |(?:for|in|with)\ (?:all|every|each|any|this|these|your|the)(?:\ [\w-]{1,20}){1,3}
+    |(?:when(?:ever)?|if|before|after)\ [^,.:]{2,80}(?=[,:]))\b[\s,:;.)*–—-]*){0,3}"""
+_NO_ORDER = r"""(?!(?:an?|the|been?|ha[ds]|have|here|there|in|on|at|so|good|great|nice|fun|happy
+    |glad|up|down|saw|seen|thought|knew|heard|met|got|went|done|did|say|mind|give|feel|fancy
+    |\w+(?<!e)ed|\w{2,}ing)\b)\w"""
+_VERB = r"""(?:use|write|keep|answer|reply|respond|speak|talk|refer|treat|format|name|put|add|make
+    |give|show|tell|ask|run|check|test|start|begin|end|finish|round|sort|quote|cite|stick|follow
+    |return|print|log|store|save|mention|include|address|sign|translate|explain|do|say|spell
+    |convert|express|state|assume|ensure|leave|send|list|confirm|wait)"""
+_IDIOM = r"""(?:worry|forget|give|be|let|quit|stop|hesitate|feel|get|miss|know|think|mind|bother|you
+    |need|have|understand|see|want|like|care|remember|believe|sweat)"""
+
+STANDING = re.compile(
+    rf"""{_LEAD}(?:
+    (?:always|never)(?:,?\ (?:ever|always|never))?,?\ {_NO_ORDER}
+    |from\ now\ on\b(?!,?\ (?:we|it|he|she|they|i(?!\ (?:want|need|expect|prefer)))\b)
+    |{_VERB}\b[^.!?]{{0,200}}(?<!\bto)\ (?:always|never|at\ all\ times|without\ exception
+        |from\ now\ on)\b
+    |only\ (?:ever|use|write|answer|reply|respond)\b
+    |(?:at\ all\ times|under\ no\ circumstances|without\ exception)\b
+    |(?:you\ (?:must|should|shall|may)|i\ (?:want|need)\ you\ to)\ (?:always|never)\ {_NO_ORDER}
+    |you\ (?:must\ not|mustn['’]t|are\ not\ allowed\ to)\b
+    |(?:do\ not|don['’]t)\ (?:ever\ )?(?!{_IDIOM}\b)\w
+    |call\ me\ (?!(?:when|if|back|later|at|on|tomorrow|crazy|maybe|tonight|an?)\b)\w
+    |i(?:['’]m|\ am)\ (?:\w+\ )?allergic\ to\b
+    |[\w'’\ -]{{3,60}}\bmust\ (?:not|never|always)\ {_NO_ORDER}
+    |[\w'’\ -]{{3,60}}\bmust\ be\ (?:in|at|under|below|above|between|no|less|written|formatted|named
+        |kept|stored|rounded|sorted|quoted|given|checked|tested|approved|signed|confirmed)\b
+    |[\w'’\ -]{{3,60}}\b(?:is|are)\ (?:strictly\ )?(?:forbidden|non-negotiable|not\ allowed)\b
+    |(?:bitte\ )?(?:immer|niemals?|nie\ wieder|auf\ keinen\ fall|ab\ (?:jetzt|sofort)|toujours
+        |jamais|à\ partir\ de\ maintenant|siempre|nunca|jamás|a\ partir\ de\ ahora|sempre
+        |de\ agora\ em\ diante|altijd|nooit|vanaf\ nu|всегда|никогда|отныне|нельзя)\b
+        (?!\ (?:me|se|ha|ho|est|es|è|é|ist|war|was|pareil|noch|wieder)\b)
+    |(?:n['’]|(?:ne|no|non|não|не)\ )?(?!(?:ich|er|sie|es|wir|das|du|je|il|elle|on|nous|ya|casi|yo
+        |él|ella|eu|ele|ela|io|lui|lei|ik|hij|ze|wij|я|он|она|мы|это|is|ist|war|est|era|son)\b)
+        [^\W\d]{{3,20}}(?:\ (?:bitte|mir|mich|moi|me))?[\ -](?:immer|niemals?|nie|auf\ keinen\ fall
+        |toujours|jamais|siempre|nunca|jamás|sempre|mai|altijd|nooit|всегда|никогда)\b
+    |(?:du|sie)\ (?:musst|müssen|darfst|dürfen)\b|(?:tu|vous)\ (?:dois|devez)\b|debes?\b|deve\b
+    |[请請]?[你您]?(?:以后|从现在起)?[,，]?[请請]?(?:总是|始终|永远|绝不|从不|必须|不要|不得|禁止|务必|切勿|從不
+        |必須|總是|絕不)
+    |[请請][^。！？]{{0,12}}(?:总是|始终|不要|务必|必须|總是)
+    |(?!私|僕|俺|彼)[^。！？]{{0,30}}(?:常に|必ず|決して|絶対に|ないで|禁止)
+    |(?:[^.!?]{{0,30}}\ )?(?:항상|절대|반드시)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How people tell an assistant what holds from now on. That something merely is always so, or must
+have been lovely, is no rule; ``cues.rule_strength`` must have said 2 besides."""
+_FORBIDS = re.compile(
+    r"\bn(?:ot|ever|o)\b|n['’]t\b|\b(?:nie\w*|nicht|kein\w*|jamais|nunca|jamás|mai|nooit|никогда|нельзя"
+    r"|auf keinen fall)\b|不|禁|切勿|絕不|しない|決して|절대",
+    re.IGNORECASE,
+)
+_FILLED = re.compile(
+    r"^(?P<head>.*?)\b(?P<by>call me|in|as|auf|als|en|em|como|op|на)\s+(?P<what>[^,;.!]{1,40})"
+)
+"""A rule that names one of several: another language, another name."""
+_BACK = re.compile(
+    r"\b(?:(?:that|this|the last) (?:rule|one)|(?:forget|ignore|drop|scrap|undo|cancel) (?:that|it"
+    r"|this)|never ?mind|changed my mind|vergiss (?:das|es)|oublie|olvídalo|忘了|取消)\b",
+    re.IGNORECASE,
+)
+"""By which a message ends the rule before it without naming it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A sentence of a user's message that lays a rule down, or may take one back."""
+
+    seq: int
+    text: str
+    standing: bool
+    takes_back: bool
+    about: frozenset[str]
+    #: The beginnings of its words, those apart by which rules are told.
+
+
+def missed(items: Sequence[Item], ledger: Ledger) -> tuple[tuple[int, str], ...]:
+    """The users' standing rules in these items that no constraint holds: (seq, sentence).
+
+    Left out are those that a later sentence takes back or replaces, that were lifted since, and
+    whatever a person struck out of the summary.
+    """
+    said = [one for item in items if item.role == "user" for one in _telling(item)]
+    entries = [
+        (_plain(one.text), one) for one in ledger.entries if one.section is Section.CONSTRAINTS
+    ]
+    unsettled = (
+        index
+        for index, one in enumerate(said)
+        if one.standing and not _settled(one, _plain(one.text), entries)
+    )
+    found: dict[str, tuple[int, str]] = {}
+    for index in islice(unsettled, MOST):
+        one = said[index]
+        if not any(_ends(later, one) for later in said[index + 1 :]):
+            found.setdefault(_plain(one.text), (one.seq, one.text))
+    return tuple(found.values())
+
+
+def with_missed(
+    ledger: Ledger, items: Sequence[Item], *, cap_tokens: int, count: Callable[[str], int]
+) -> tuple[Ledger, tuple[str, ...]]:
+    """The ledger with the rules that it missed, and a note for each, also where there was no room.
+
+    ``cap_tokens``: ruler tokens (of ``count``) that the summary may have; see ``KEPT_SHARE``.
+    """
+    wanted = missed(items, ledger)
+    if not wanted:
+        return ledger, ()
+    room = cap_tokens * KEPT_SHARE - count(render(evict(ledger, 0, count)[0]))
+    add: list[Addition] = []
+    notes: list[str] = []
+    for seq, sentence in wanted:
+        text, _ = redact(sentence)
+        room -= count(f"- {text} [{seq}]\n")
+        if room < 0:
+            notes.append(f"a rule is left out, there is no room: {text:.120}")
+            continue
+        add.append(Addition(section=Section.CONSTRAINTS, text=text, sources=(seq,)))
+        notes.append(f"kept by code: {text:.120}")
+    larger, _ = apply_delta(
+        ledger,
+        Delta(add=tuple(add)),
+        first_seq=items[0].seq,
+        through_seq=items[-1].seq,
+        user_seqs=[seq for seq, _ in wanted],
+    )
+    return larger, tuple(notes)
+
+
+def is_standing(sentence: str) -> bool:
+    """Whether a user's sentence lays down what always or never to do."""
+    return cues.rule_strength(sentence) == 2 and STANDING.match(sentence) is not None
+
+
+def _telling(item: Item) -> Iterator[_Said]:
+    """The sentences of a message that lay down a rule or may end one; not what it quotes."""
+    for line in cues.prose_lines(item.text):
+        if line.lstrip().startswith((">", "|")):
+            continue
+        for raw in cues.END.split(line):
+            sentence = raw.strip(" \t*-#")
+            if len(sentence) > cues.LONGEST_RULE:
+                continue
+            standing = is_standing(sentence)
+            takes_back = cues.TAKEN_BACK.search(sentence) is not None
+            if standing or takes_back:
+                yield _Said(item.seq, sentence, standing, takes_back, _about(sentence))
+
+
+def _about(text: str) -> frozenset[str]:
+    told = cues.stems(cues.TAKEN_BACK.sub(" ", cues.STRONG_RULE.sub(" ", text)))
+    return (told - _COMMON) or told
+
+
+def _plain(text: str) -> str:
+    return normalise(text).strip("\"' .!。！")
+
+
+def _settled(said: _Said, rule: str, entries: Sequence[tuple[str, Entry]]) -> bool:
+    """Whether the ledger holds what was said, or held it and it was ended since."""
+    quoted: set[str] = set()
+    for held, entry in entries:
+        if entry.state is EntryState.LIVE:
+            if rule in held:
+                return True
+            if held in rule and said.seq in entry.sources:
+                quoted.add(held)
+            continue
+        ended = entry.origin is Origin.PERSON or said.seq <= max(entry.sources, default=0)
+        if ended and (rule in held or held in rule):
+            return True
+    return sum(map(len, quoted)) >= COVERED * len(rule)
+
+
+def _ends(later: _Said, rule: _Said) -> bool:
+    """Whether a sentence that came later takes the rule back or replaces it."""
+    shared = len(rule.about & later.about) / max(1, len(rule.about))
+    if _fills_anew(rule, later):
+        return True
+    if later.standing:
+        opposite = later.takes_back or _forbids(later) != _forbids(rule)
+        return opposite and shared >= ALIKE
+    at_once = later.seq <= rule.seq + NEXT
+    return shared >= ABOUT or (at_once and _BACK.search(later.text) is not None)
+
+
+def _forbids(said: _Said) -> bool:
+    return _FORBIDS.search(said.text) is not None
+
+
+def _fills_anew(rule: _Said, later: _Said) -> bool:
+    """Whether both name one of several things for the same: another language, another name."""
+    if _forbids(rule) or _forbids(later):
+        return False
+    old, new = _FILLED.search(_plain(rule.text)), _FILLED.search(_plain(later.text))
+    if old is None or new is None or old["by"] != new["by"]:
+        return False
+    return _about(old["head"]) == _about(new["head"]) and old["what"] != new["what"]

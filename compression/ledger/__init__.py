@@ -1,0 +1,1 @@
+"""The summary as data: entries, Markdown, and a person's edit. Pure."""

@@ -1,0 +1,1 @@
+"""What to compress and when. Pure: no database, no model."""

@@ -1,0 +1,1 @@
+"""Ways to write a summary: by a model, or by extraction."""

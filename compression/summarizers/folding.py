@@ -1,0 +1,309 @@
+"""A long span, part after part: planned, bounded, told, and kept as its parts are finished.
+
+A part that no model could write is the extract's, alone; when nothing seems to help, the error goes
+up, and whoever comes next goes on behind the parts that are finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from compression.exceptions import DraftRejected, SummarizerError
+from compression.planning.parts import Chunk, Finished, Plan, bounded
+from compression.ports import PartwiseSummarizer, Summarizer
+from compression.types import Draft, Extracted, Item, Ledger, Progress, Spent
+
+MOST_MISSED = 3
+"""Parts in a row without an answer that could be used: then the model is given up."""
+
+Tell = Callable[[Progress], Awaitable[None]]
+Keep = Callable[[Finished], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aids:
+    """What a fold is helped by."""
+
+    extract: Summarizer | None
+    may_extract: Callable[[], Awaitable[bool]]
+    #: Whether the extract may stand in for a model that failed.
+    most_calls: int
+    #: Of models, for all parts.
+    tell: Tell
+    keep: Keep
+    bound: Callable[[Ledger], tuple[Ledger, tuple[str, ...]]]
+    #: The ledger without the new rules that have no room, and notes. Slow.
+
+
+async def folded(
+    summarizer: Summarizer,
+    items: Sequence[Item],
+    ledger: Ledger,
+    aids: Aids,
+    *,
+    focus: str,
+    finished: Finished | None = None,
+    instead: str = "",
+) -> Draft:
+    """A draft that stands for ``ledger`` and ``items``, made behind what is ``finished`` of it.
+
+    ``instead``: why no model wrote it, where the summariser is the extract.
+
+    Raises SummarizerError when no draft could be had; its ``spent`` is that of the parts which
+    were not kept.
+    """
+    rest = finished.rest_of(items) if finished else items
+    if finished is not None:
+        ledger = finished.draft.ledger
+        if not rest:
+            return finished.draft
+    if isinstance(summarizer, PartwiseSummarizer):
+        fold = _Fold(summarizer, aids, focus=focus, finished=finished)
+        return await fold.draft(rest, ledger)
+    number = finished.parts + 1 if finished else 1
+    at = Progress(part=number, parts=number, first_seq=rest[0].seq, through_seq=rest[-1].seq)
+
+    async def told(tokens: int) -> None:
+        await aids.tell(replace(at, tokens_written=tokens))
+
+    if finished is None:
+        return await summarizer.draft(rest, ledger, focus=focus, on_tokens=told)
+    if instead:
+        part = await _by_extract(summarizer, rest, ledger, at, instead, focus=focus, told=told)
+    else:
+        part = await summarizer.draft(rest, ledger, focus=focus, on_tokens=told)
+    return finished.draft.followed_by(part)
+
+
+async def _by_extract(
+    extract: Summarizer,
+    items: Sequence[Item],
+    ledger: Ledger,
+    at: Progress,
+    reason: str,
+    *,
+    focus: str,
+    told: Callable[[int], Awaitable[None]],
+) -> Draft:
+    """One part in place of a model's."""
+    made = Extracted(
+        first_seq=at.first_seq,
+        through_seq=at.through_seq,
+        part=at.part,
+        parts=at.parts,
+        reason=reason,
+    )
+    try:
+        part = await extract.draft(items, ledger, focus=focus, on_tokens=told)
+    except SummarizerError:
+        # Tool results alone, for instance: there is no sentence to keep of it.
+        part = Draft(ledger=ledger, model=extract.label, prompt_version="")
+        made = replace(made, reason=f"{reason.rstrip('.')}; it held no text to keep")
+    return replace(part, notes=(*part.notes, str(made)), degraded=True, extracted=(made,))
+
+
+class _Fold:
+    """The parts that one model makes of a span."""
+
+    def __init__(
+        self,
+        summarizer: PartwiseSummarizer,
+        aids: Aids,
+        *,
+        focus: str,
+        finished: Finished | None,
+    ) -> None:
+        self._summarizer = summarizer
+        self._aids = aids
+        self._focus = focus
+        self._begun = finished
+        self._done = finished.parts if finished else 0
+        self._draft = finished.draft if finished else None
+        self._kept = self._draft.spent if self._draft else Spent()
+        self._pace = _Pace()
+        self._calls = 0
+        self._answered = False
+        self._missed: list[SummarizerError] = []
+        # Since the last part that the model wrote.
+
+    async def draft(self, items: Sequence[Item], ledger: Ledger) -> Draft:
+        """Behind the finished parts, those of ``items``."""
+        try:
+            return await self._draft_of(items, ledger)
+        except SummarizerError as error:
+            error.spent = self._unkept(error.spent)
+            raise
+
+    async def _draft_of(self, items: Sequence[Item], ledger: Ledger) -> Draft:
+        whole = await asyncio.to_thread(self._summarizer.plan, items, ledger, focus=self._focus)
+        plan = bounded(whole, self._aids.most_calls)
+        parts = self._done + plan.parts
+        if plan.oldest:
+            await self._oldest(plan, ledger, parts, len(whole.chunks))
+        self._pace.plan(plan.chunks)
+        for number, chunk in enumerate(plan.chunks):
+            at = Progress(
+                part=self._done + 1,
+                parts=parts,
+                first_seq=chunk.first_seq,
+                through_seq=chunk.through_seq,
+            )
+            after = len(plan.chunks) - number - 1
+            present = self._draft.ledger if self._draft else ledger
+            await self._add(await self._part(plan, chunk, present, at, after))
+            await self._keep(chunk, plan)
+        assert self._draft is not None, "a plan has at least one part"
+        if not self._answered:
+            last = self._missed[-1]
+            last.spent = Spent()
+            # It is counted with the part that the extract made in its place.
+            raise last
+        return self._draft
+
+    async def _oldest(self, plan: Plan, ledger: Ledger, parts: int, calls: int) -> None:
+        """What more calls than may be made would take is the extract's."""
+        at = Progress(
+            part=self._done + 1,
+            parts=parts,
+            first_seq=plan.oldest[0].seq,
+            through_seq=plan.oldest[-1].seq,
+        )
+        reason = (
+            f"all of it would take {calls} calls of the model, {self._aids.most_calls} are the most"
+        )
+        if self._aids.extract is None:
+            raise SummarizerError(f"The conversation is too long to summarise: {reason}.")
+        await self._add(await self._extracted(plan.oldest, ledger, at, reason))
+
+    async def _part(
+        self, plan: Plan, chunk: Chunk, ledger: Ledger, at: Progress, after: int
+    ) -> Draft:
+        """One part by the model, else by the extract."""
+        began = time.monotonic()
+        most_calls = max(1, self._aids.most_calls - self._calls - after)
+        if self._missed and not self._answered:
+            # Of a model that has answered nothing yet the next parts are asked for once.
+            most_calls = 1
+        try:
+            part = await self._summarizer.part(
+                plan,
+                chunk,
+                ledger,
+                focus=self._focus,
+                on_tokens=await self._told(at, chunk),
+                most_calls=most_calls,
+            )
+        except SummarizerError as error:
+            self._calls += max(1, error.spent.calls)
+            self._missed.append(error)
+            if not await self._worth_going_on(error, after):
+                raise
+            self._pace.skips(chunk)
+            part = await self._extracted(plan.source(chunk), ledger, at, error.message)
+            return replace(part, spent=part.spent + error.spent)
+        self._calls += part.spent.calls
+        self._missed.clear()
+        self._answered = True
+        self._pace.takes(chunk, time.monotonic() - began)
+        return part
+
+    async def _worth_going_on(self, error: SummarizerError, after: int) -> bool:
+        """Whether the extract should stand in for this part, with so many parts after it.
+
+        A server that did not answer is asked no more before it has ever answered.
+        """
+        if not error.transient or len(self._missed) >= MOST_MISSED:
+            return False
+        if not self._answered and not (after and isinstance(error, DraftRejected)):
+            return False
+        return self._aids.extract is not None and await self._aids.may_extract()
+
+    async def _extracted(
+        self, items: Sequence[Item], ledger: Ledger, at: Progress, reason: str
+    ) -> Draft:
+        assert self._aids.extract is not None
+        told = await self._told(at)
+        return await _by_extract(
+            self._aids.extract, items, ledger, at, reason, focus=self._focus, told=told
+        )
+
+    async def _told(
+        self, at: Progress, chunk: Chunk | None = None
+    ) -> Callable[[int], Awaitable[None]]:
+        """Tell that a part begins, and how to tell how far it is."""
+        began = time.monotonic()
+        before = self._draft.spent.completion_tokens if self._draft else 0
+
+        async def told(tokens: int) -> None:
+            left = self._pace.left(chunk, time.monotonic() - began) if chunk else None
+            await self._aids.tell(replace(at, tokens_written=before + tokens, seconds_left=left))
+
+        await told(0)
+        return told
+
+    async def _add(self, part: Draft) -> None:
+        # The next part is shown the notes: rules without end would crowd out all others.
+        ledger, left_out = await asyncio.to_thread(self._aids.bound, part.ledger)
+        part = replace(part, ledger=ledger, notes=(*part.notes, *left_out))
+        # A part by the extract alone is not what the whole is by.
+        self._draft = self._draft.followed_by(part) if self._draft else part
+        self._done += 1
+
+    async def _keep(self, chunk: Chunk, plan: Plan) -> None:
+        """What a model has finished; another may yet write what the extract made since."""
+        assert self._draft is not None
+        said = plan.originals[chunk.through_seq].text[: chunk.said]
+        if self._missed or (chunk.said and not said.endswith(chunk.items[-1].text)):
+            # A divided message that was cut is divided otherwise than it reads.
+            return
+        self._kept = self._draft.spent
+        begun = self._begun
+        # Of a message that was divided before, the plan holds the rest only.
+        before = begun.said if begun and begun.through_seq == chunk.through_seq else 0
+        await self._aids.keep(
+            Finished(
+                draft=self._draft,
+                through_seq=chunk.through_seq,
+                parts=self._done,
+                said=chunk.said and before + chunk.said,
+            )
+        )
+
+    def _unkept(self, failed: Spent) -> Spent:
+        """What was spent since the last part was kept, on the one that failed too."""
+        spent = self._draft.spent if self._draft else Spent()
+        return spent.without(self._kept) + failed
+
+
+class _Pace:
+    """How long the parts take."""
+
+    def __init__(self) -> None:
+        self._tokens_left = 0
+        self._tokens = 0
+        self._seconds = 0.0
+
+    def plan(self, chunks: Sequence[Chunk]) -> None:
+        """These are to be made."""
+        self._tokens_left = sum(chunk.tokens for chunk in chunks)
+
+    def skips(self, chunk: Chunk) -> None:
+        """The model does not make this one."""
+        self._tokens_left -= chunk.tokens
+
+    def takes(self, chunk: Chunk, seconds: float) -> None:
+        """The model has made this one."""
+        self.skips(chunk)
+        self._tokens += chunk.tokens
+        self._seconds += seconds
+
+    def left(self, chunk: Chunk, elapsed: float) -> float | None:
+        """Seconds for what is not finished; ``chunk`` is being made, and has taken ``elapsed``."""
+        if not self._tokens:
+            return None
+        rate = self._seconds / self._tokens
+        this = max(0.0, chunk.tokens * rate - elapsed)
+        return this + (self._tokens_left - chunk.tokens) * rate
