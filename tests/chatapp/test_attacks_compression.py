@@ -20,10 +20,10 @@ from chatapp.turns.fitting import Means, prepare_in_background
 from compression import services, store
 from compression.exceptions import CompressionRunning
 from compression.types import Outcome, Trigger
+from tests.chatapp.context.test_build import check_shape
 from tests.chatapp.stage import COUNTER, Stage, staged, stored, until
 from tests.chatapp.talking import row_of
-from tests.chatapp.test_context import check_shape
-from tests.chatapp.test_turns import WINDOW, asked_of, compressible, fill, summaries_of
+from tests.chatapp.turns.test_turn import WINDOW, asked_of, compressible, fill, summaries_of
 from tests.fake_scripts import (
     Json,
     Script,

@@ -36,7 +36,7 @@ from tests.compression.hosting import (
     stored,
     supersede,
 )
-from tests.compression.test_summarizer import Answer, Model
+from tests.compression.summarizers.test_prompt import Answer, Model
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 

@@ -72,7 +72,7 @@ PERSONAL = {
     "import/": {"GET", "POST"},
     "settings/": {"GET", "POST"},
 }
-# Those of an import, which is no conversation; tests/chatapp/test_importer.py asks them.
+# Those of an import, which is no conversation; tests/chatapp/actions/test_import_jobs.py asks them.
 JOBS = {"import/<str:code>/", "import/<str:code>/cancel/"}
 COMMANDS = [(route, fields) for route, (method, fields) in OWNED.items() if method == "POST"] + [
     (route, {}) for route, methods in PERSONAL.items() if "POST" in methods

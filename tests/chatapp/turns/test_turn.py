@@ -24,9 +24,9 @@ from chatapp.turns import runner
 from compression import services
 from compression.exceptions import NothingToCompress
 from compression.types import Outcome, Trigger
+from tests.chatapp.context.test_build import check_shape
 from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_of, until
 from tests.chatapp.talking import row_of
-from tests.chatapp.test_context import check_shape
 from tests.fake_scripts import (
     Chunk,
     Done,

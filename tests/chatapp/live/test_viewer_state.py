@@ -25,8 +25,8 @@ from compression.testing import CountingSummarizer
 from compression.types import Outcome, Sizes, SummaryStatus, Trigger
 from tests.chatapp.moody import Moody
 from tests.chatapp.stage import COUNTER, stored, until
-from tests.chatapp.test_preparation import PROFILE, with_tools
-from tests.chatapp.test_turns import fill
+from tests.chatapp.turns.test_fitting import PROFILE, with_tools
+from tests.chatapp.turns.test_turn import fill
 from tests.chatapp.viewing import Screen, delta, elsewhere, write
 from tests.fake_scripts import Finish, Script, Text, Wait
 from tests.fake_upstream import FakeUpstream

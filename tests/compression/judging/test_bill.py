@@ -13,7 +13,7 @@ from compression.testing import ScriptedSummarizer, says
 from compression.types import Draft, Ledger, Spent, SummaryStatus, Trigger, Usage
 from tests.compression.hosting import COUNTER, SIZES, TRANSCRIPT, add, new_conversation
 from tests.compression.hosting import database as across
-from tests.compression.test_summarizer import Answer, Model
+from tests.compression.summarizers.test_prompt import Answer, Model
 
 GOOD = says("They talked about words.", constraints={1: "m1 word word"})
 
