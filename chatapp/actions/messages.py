@@ -1,27 +1,17 @@
-"""What people can do to a conversation: check, store, run. Views and other doors call these."""
+"""A person's actions on messages: check, store, run. Every door calls these."""
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
 from chatapp.catalogue import PINNED_SHARE
 from chatapp.context import build
-from chatapp.conversations import access, beginning, branching, pins, replacing, sending
-from chatapp.conversations.reading import abasis, aowned_frame, aspoken
-from chatapp.conversations.spending import arequire_within_limit
+from chatapp.conversations import beginning, pins, replacing, sending
+from chatapp.conversations.reading import aowned_frame, aspoken
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
-from chatapp.llm import activity_log
-from chatapp.turns.fitting import compression_settings
-from compression import services
-from compression.exceptions import CompressionRunning
-from compression.types import Trigger
 
 # Not every server takes an unfinished reply as a beginning; every model takes this.
 CONTINUE = "Continue exactly where you stopped."
@@ -180,107 +170,6 @@ async def stop(user_id: int, code: str) -> None:
     wiring.runner().stop(turn)
 
 
-async def compact(
-    user_id: int, code: str, *, focus: str = "", through_seq: int | None = None
-) -> str:
-    """Compress now: ``"started"``, or ``"running"`` when a run is under way already.
-
-    Raises NotFound, and NothingToCompress and DailyLimit before any model is called.
-    """
-    frame = await aowned_frame(user_id, code)
-    await arequire_within_limit(user_id)
-    profile = await profile_of(frame.model)
-    basis = await abasis(frame.conversation_id)
-    machinery, runner, begins = wiring.machinery(), wiring.runner(), asyncio.Event()
-    sized = sizes_of(basis, profile)
-    run = services.compress(
-        basis.conversation_id,
-        engine=machinery.engine(replace(profile, calibration=sized.calibration)),
-        sizes=sized,
-        trigger=Trigger.MANUAL,
-        focus=focus,
-        through_seq=through_seq,
-        settings=compression_settings(basis),
-        on_started=begins.set,
-    )
-    try:
-        with activity_log.about(conversation=basis.conversation_id):
-            await runner.begin_compression(basis.conversation_id, run, begins)
-    except CompressionRunning:
-        return "running"
-    return "started"
-
-
-async def cancel_compression(user_id: int, code: str) -> bool:
-    """End a running compression; False when none ran. Raises NotFound."""
-    frame = await aowned_frame(user_id, code)
-    cancelled = await services.cancel(frame.conversation_id)
-    if cancelled:
-        await wiring.bus().nudge(frame.conversation_id)
-    return cancelled
-
-
-async def undo(user_id: int, code: str) -> int:
-    """Go back to the version before. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
-    frame = await aowned_frame(user_id, code)
-    transcript = wiring.machinery().transcript
-    version = await services.undo(frame.conversation_id, transcript=transcript, author_id=user_id)
-    await wiring.announcer().summary(frame.conversation_id)
-    return version
-
-
-async def redo(user_id: int, code: str) -> int:
-    """Take the last undo back. Raises as :func:`undo`."""
-    frame = await aowned_frame(user_id, code)
-    transcript = wiring.machinery().transcript
-    version = await services.redo(frame.conversation_id, transcript=transcript, author_id=user_id)
-    await wiring.announcer().summary(frame.conversation_id)
-    return version
-
-
-async def restore(user_id: int, code: str, version: int) -> int:
-    """Make an older version active; 0 means no summary. Raises as :func:`undo`."""
-    frame = await aowned_frame(user_id, code)
-    restored = await services.restore(
-        frame.conversation_id,
-        version,
-        transcript=wiring.machinery().transcript,
-        author_id=user_id,
-    )
-    await wiring.announcer().summary(frame.conversation_id)
-    return restored
-
-
-async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
-    """Put a person's text in place of version ``version``.
-
-    Raises NotFound, StaleVersion with both texts, SummaryInvalid naming the line.
-    """
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
-    edited = await services.edit(
-        frame.conversation_id,
-        text,
-        expected_version=version,
-        author_id=user_id,
-        counter=wiring.machinery().counter,
-        sizes=sizes_of(frame, profile),
-        settings=compression_settings(frame),
-    )
-    await wiring.announcer().summary(frame.conversation_id)
-    return edited
-
-
-async def clear(user_id: int, code: str) -> int:
-    """Start afresh: the boundary to the end, no summary; undoable. Raises NothingToCompress."""
-    frame = await aowned_frame(user_id, code)
-    version = await services.clear(
-        frame.conversation_id, transcript=wiring.machinery().transcript, author_id=user_id
-    )
-    await wiring.announcer().summary(frame.conversation_id)
-    return version
-
-
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
     frame = await aowned_frame(user_id, code)
@@ -289,35 +178,3 @@ async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
         user_id, code, seq, on=on, most_tokens=most
     )
     await wiring.announcer().message_changed(conversation_id, event_no, message)
-
-
-async def continue_in_new(user_id: int, code: str) -> str:
-    """A new conversation that carries the summary and the last turns over; its code.
-
-    Raises NotFound.
-    """
-    frame = await aowned_frame(user_id, code)
-    tokens = wiring.machinery().counter.count(frame.summary)
-    turns = compression_settings(frame).keep_turns
-    return await branching.acontinue_in_new(user_id, code, turns, tokens)
-
-
-async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
-    """Set or clear one of a conversation's times and tell its viewers. Raises NotFound.
-
-    Deleting ends what runs: nobody waits for it any more, and it may cost money.
-    """
-    if field == "deleted_at" and on:
-        await services.cancel((await aowned_frame(user_id, code)).conversation_id)
-        with suppress(NothingToStop):
-            await stop(user_id, code)
-    await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))
-
-
-async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
-    """Write settings of a conversation and tell its viewers. Raises NotFound."""
-    event_no = await access.achange(user_id, code, changes)
-    frame = await aowned_frame(user_id, code)
-    if "title" in changes:
-        await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])
-    await wiring.bus().nudge(frame.conversation_id)

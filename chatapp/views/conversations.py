@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chatapp import forms
-from chatapp.actions import messages
+from chatapp.actions import conversations
 from chatapp.conversations import access
 from chatapp.errors import InvalidInput
 from chatapp.models import TitleSource
@@ -38,7 +38,7 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     if "project" in fields:
         changes["project_id"] = await access.aproject_id(user_id(request), forms.project(fields))
     if changes:
-        await messages.change(user_id(request), code, changes)
+        await conversations.change(user_id(request), code, changes)
     result = {name: value for name, value in changes.items() if name != "title_source"}
     return accepted(request, "conversation-settings", result, to=page_of(code))
 
@@ -63,7 +63,7 @@ def flag(command: str, field: str, *, on: bool) -> Handler:
 
     @signed_in("POST")
     async def view(request: HttpRequest, code: str) -> HttpResponseBase:
-        await messages.set_flag(user_id(request), code, field, on=on)
+        await conversations.set_flag(user_id(request), code, field, on=on)
         gone = field == "deleted_at" and on
         return accepted(request, command, {"done": True}, to="/" if gone else page_of(code))
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.http.response import HttpResponseBase
 
 from chatapp import forms, wiring
-from chatapp.actions import messages, preferences
+from chatapp.actions import conversations, messages, preferences
 from chatapp.conversations import access, branching, sending
 from chatapp.conversations.reading import aowned_frame
 from chatapp.errors import InvalidInput
@@ -145,7 +145,7 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation that carries the summary and the last turns over."""
-    return _moved(request, await messages.continue_in_new(user_id(request), code))
+    return _moved(request, await conversations.continue_in_new(user_id(request), code))
 
 
 def _moved(request: HttpRequest, code: str) -> HttpResponseBase:

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chatapp import forms
-from chatapp.actions import messages
+from chatapp.actions import summaries
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import accepted, fields_for, keep_written, page_of, signed_in, user_id
 
@@ -19,7 +19,7 @@ async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
     fields = await fields_for(request, code)
     focus = forms.storable("focus", fields.get("focus", "").strip(), longest=forms.FOCUS_LENGTH)
     through = forms.number(fields, "through_seq")
-    state = await messages.compact(user_id(request), code, focus=focus, through_seq=through)
+    state = await summaries.compact(user_id(request), code, focus=focus, through_seq=through)
     await keep_written(request, code)
     return accepted(request, "compact", {"state": state}, to=page_of(code), status=202)
 
@@ -27,7 +27,7 @@ async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("POST")
 async def cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     """End a running compression."""
-    cancelled = await messages.cancel_compression(user_id(request), code)
+    cancelled = await summaries.cancel_compression(user_id(request), code)
     state = {"state": "cancelled" if cancelled else "idle"}
     return accepted(request, "compact-cancel", state, to=page_of(code))
 
@@ -42,7 +42,7 @@ async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
         raise InvalidInput.of(
             "text", "The summary is empty. To go on without one, clear or undo it instead."
         )
-    version = await messages.edit_summary(
+    version = await summaries.edit_summary(
         user_id(request), code, text, forms.required_number(fields, "version")
     )
     return accepted(request, "summary-edit", {"version": version}, to=page_of(code))
@@ -52,26 +52,26 @@ async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
 async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
     """Make an older version active; 0 means none."""
     wanted = forms.required_number(await fields_for(request, code), "version")
-    version = await messages.restore(user_id(request), code, wanted)
+    version = await summaries.restore(user_id(request), code, wanted)
     return accepted(request, "summary-restore", {"version": version}, to=page_of(code))
 
 
 @signed_in("POST")
 async def undo(request: HttpRequest, code: str) -> HttpResponseBase:
     """Go back to the version before."""
-    version = await messages.undo(user_id(request), code)
+    version = await summaries.undo(user_id(request), code)
     return accepted(request, "summary-undo", {"version": version}, to=page_of(code))
 
 
 @signed_in("POST")
 async def redo(request: HttpRequest, code: str) -> HttpResponseBase:
     """Take the last undo back."""
-    version = await messages.redo(user_id(request), code)
+    version = await summaries.redo(user_id(request), code)
     return accepted(request, "summary-redo", {"version": version}, to=page_of(code))
 
 
 @signed_in("POST")
 async def clear(request: HttpRequest, code: str) -> HttpResponseBase:
     """Start afresh from here."""
-    version = await messages.clear(user_id(request), code)
+    version = await summaries.clear(user_id(request), code)
     return accepted(request, "clear", {"version": version}, to=page_of(code))

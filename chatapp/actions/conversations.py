@@ -1,0 +1,46 @@
+"""A person's actions on a whole conversation: its settings and flags, and going on in a new one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from chatapp import wiring
+from chatapp.actions.messages import stop
+from chatapp.conversations import access, branching
+from chatapp.conversations.reading import aowned_frame
+from chatapp.errors import NothingToStop
+from chatapp.turns.fitting import compression_settings
+from compression import services
+
+
+async def continue_in_new(user_id: int, code: str) -> str:
+    """A new conversation that carries the summary and the last turns over; its code.
+
+    Raises NotFound.
+    """
+    frame = await aowned_frame(user_id, code)
+    tokens = wiring.machinery().counter.count(frame.summary)
+    turns = compression_settings(frame).keep_turns
+    return await branching.acontinue_in_new(user_id, code, turns, tokens)
+
+
+async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
+    """Set or clear one of a conversation's times and tell its viewers. Raises NotFound.
+
+    Deleting ends what runs: nobody waits for it any more, and it may cost money.
+    """
+    if field == "deleted_at" and on:
+        await services.cancel((await aowned_frame(user_id, code)).conversation_id)
+        with suppress(NothingToStop):
+            await stop(user_id, code)
+    await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))
+
+
+async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
+    """Write settings of a conversation and tell its viewers. Raises NotFound."""
+    event_no = await access.achange(user_id, code, changes)
+    frame = await aowned_frame(user_id, code)
+    if "title" in changes:
+        await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])
+    await wiring.bus().nudge(frame.conversation_id)
