@@ -1,9 +1,11 @@
 """HTTP entrances."""
 
 from django.contrib import admin
+from django.contrib.auth.views import LogoutView, PasswordChangeDoneView
 from django.urls import include, path
 
 from chatapp.views import (
+    accounts,
     activity,
     conversations,
     health,
@@ -67,6 +69,19 @@ _conversation = [
     ),
 ]
 
+# Django's own paths and names, and the sign-in link.
+_accounts = [
+    path("login/", accounts.SignIn.as_view(), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("password_change/", accounts.PasswordChange.as_view(), name="password_change"),
+    path(
+        "password_change/done/",
+        PasswordChangeDoneView.as_view(),
+        name="password_change_done",
+    ),
+    path("link/<str:uidb64>/<str:token>/", accounts.signin_link, name="signin-link"),
+]
+
 urlpatterns = [
     path("", pages.home, name="home"),
     path("c/", messages.create, name="conversation-create"),
@@ -79,6 +94,6 @@ urlpatterns = [
     path("models/", pages.models, name="models"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("accounts/", include("chatapp.accounts_urls")),
+    path("accounts/", include(_accounts)),
     path("admin/", admin.site.urls),
 ]

@@ -26,7 +26,6 @@ ENTRANCES = (
     "chatapp.consumers",
     "chatapp.forms",
     "chatapp.urls",
-    "chatapp.accounts_urls",
     "chatapp.asgi",
     "chatapp.admin",
     "chatapp.management",

@@ -23,7 +23,7 @@ from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.llm.openai_compatible.limits import Limits
 from chatapp.models import Conversation, DailyUse, Message, ModelProfile, Turn
 from chatapp.turns.metering import MeteredClient
-from chatapp.turns.services import ModelCall
+from chatapp.turns.summarising import ModelCall
 from compression.exceptions import SummarizerError
 from compression.tokens import default_counter
 from tests.chatapp.stage import until

@@ -1,0 +1,136 @@
+"""The chat's models as writers of summaries, for :mod:`compression`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from chatapp.catalogue import Profile
+from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.errors import DailyLimit
+from chatapp.llm import activity_log
+from chatapp.llm.client import ChatRequest, LLMClient
+from chatapp.llm.errors import ContextOverflow, LLMError, ServerTimeout
+from compression.exceptions import SummarizerError
+from compression.ports import Summarizer
+from compression.types import Completion, Draft, Item, Ledger
+
+# By what factor a refused prompt was too long, where its server does not say.
+TOO_LONG = 1.5
+# Added to what it says: no two prompts are counted quite alike.
+MARGIN = 1.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """Implements :class:`compression.ports.Complete` on a chat model."""
+
+    client: LLMClient
+    profile: Profile
+
+    async def __call__(
+        self,
+        *,
+        system: str,
+        user: str,
+        schema: Mapping[str, Any] | None,
+        max_tokens: int,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Completion:
+        """Ask for one whole answer.
+
+        Raises SummarizerError with the model's sentence, and past the owner's limit for the day:
+        a summary may take many calls, and many of them may be asked for at once.
+        """
+        await _require_within_limit()
+        if self.profile.supports_system_role:
+            messages = [
+                {"role": "system", "content": system},
+                {"role": "user", "content": user},
+            ]
+        else:
+            messages = [{"role": "user", "content": f"{system}\n\n{user}"}]
+        request = ChatRequest(
+            model=self.profile.name,
+            messages=tuple(messages),
+            max_tokens=max_tokens,
+            response_format=schema if self.profile.supports_json_schema else None,
+            include_usage=self.profile.supports_usage,
+        )
+        try:
+            with activity_log.about(purpose="summary"):
+                reply = await self.client.complete(request, on_tokens)
+        except LLMError as error:
+            raise _failed(error, self.profile.window, max_tokens) from error
+        prompt = reply.usage.prompt_tokens if reply.usage else 0
+        completion = reply.usage.completion_tokens if reply.usage else 0
+        cached = reply.usage.cached_tokens if reply.usage else 0
+        return Completion(
+            text=reply.text,
+            finish_reason="tool_calls" if reply.tool_calls else reply.finish_reason,
+            model=reply.model or self.profile.name,
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cost=self.profile.cost(prompt, completion, cached) if reply.usage else None,
+        )
+
+
+async def _require_within_limit() -> None:
+    """Raise SummarizerError when the conversation's owner has reached the limit of the day."""
+    conversation_id = activity_log.conversation()
+    if conversation_id is not None and not await aconversation_within_limit(conversation_id):
+        raise SummarizerError(DailyLimit.reached, fields={"cause": DailyLimit.code})
+
+
+def _failed(error: LLMError, window: int, reply: int) -> SummarizerError:
+    """The same in the words of ``compression``; ``window`` and ``reply`` are tokens."""
+    failed = SummarizerError(error.message, fields={"cause": error.code})
+    # A server that took all its time once is not waited for a second time.
+    failed.transient = error.retryable and not isinstance(error, ServerTimeout)
+    if isinstance(error, ContextOverflow):
+        failed.too_long = _too_long(error, window, reply)
+    return failed
+
+
+def _too_long(error: ContextOverflow, window: int, reply: int) -> float:
+    """By what factor the refused prompt was longer than there is room for."""
+    tokens = int(error.fields.get("tokens") or 0)
+    room = int(error.fields.get("window") or window) - reply
+    return max(MARGIN, MARGIN * tokens / room) if tokens and room > 0 else TOO_LONG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paced:
+    """A summariser that takes at least so many seconds, telling its progress meanwhile."""
+
+    inner: Summarizer
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        """The name of what does the work."""
+        return self.inner.label
+
+    async def draft(
+        self,
+        items: Sequence[Item],
+        ledger: Ledger,
+        *,
+        focus: str,
+        on_tokens: Callable[[int], Awaitable[None]],
+    ) -> Draft:
+        """See :meth:`compression.ports.Summarizer.draft`."""
+        written = 0
+
+        async def note(tokens: int) -> None:
+            nonlocal written
+            written = tokens
+
+        draft = await self.inner.draft(items, ledger, focus=focus, on_tokens=note)
+        steps = 20
+        for step in range(1, steps + 1):
+            await on_tokens(written * step // steps)
+            await asyncio.sleep(self.seconds / steps)
+        return draft
