@@ -171,14 +171,15 @@ async def test_a_reply_that_ends_while_it_is_being_stored_is_stored_once(
         await gate.wait()
         return await store(texts)
 
-    finish = stage.runner._finish
+    driver = stage.runner._driver
+    finish = driver._finish
 
     async def finished(stream: LiveStream, ending: progress.Ending) -> None:
         gate.set()
         await finish(stream, ending)
 
     monkeypatch.setattr(progress, "acheckpoint", held_up)
-    monkeypatch.setattr(stage.runner, "_finish", finished)
+    monkeypatch.setattr(driver, "_finish", finished)
     stage.upstream.enqueue(saying("Well, yes."))
     accepted = await stage.send()
     assert (await stage.ended(accepted)).status == "complete"
