@@ -1,4 +1,4 @@
-"""What the chat stores. Who may touch which row is decided in :mod:`chatapp.conversations`."""
+"""Conversations, their turns, messages and summaries."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from chatapp.import_models import ImportJob as ImportJob
-from chatapp.import_models import ImportState as ImportState
-from chatapp.people_models import AccessRecord as AccessRecord
-from chatapp.people_models import DailyUse as DailyUse
-from chatapp.people_models import UserSettings as UserSettings
-from chatapp.text.safety import visible
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
@@ -305,39 +299,3 @@ class Summary(AbstractSummary):
 
     def __str__(self) -> str:
         return f"version {self.version}" if self.version else self.status
-
-
-class ModelProfile(models.Model):
-    """What is known of a model, and from where: server, price data, operator, or refusals."""
-
-    name = models.CharField(max_length=200, unique=True)
-    window = models.PositiveBigIntegerField(default=8192)
-    # Tokens, as the provider counts them.
-    max_output_tokens = models.PositiveBigIntegerField(null=True, blank=True)
-    supports_tools = models.BooleanField(default=True)
-    supports_system_role = models.BooleanField(default=True)
-    supports_json_schema = models.BooleanField(default=True)
-    supports_usage = models.BooleanField(default=True)
-    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    cached_input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    # US dollars a million tokens.
-    calibration = models.FloatField(default=1.1)
-    # Provider's tokens for one ruler token.
-    sources = models.JSONField(default=dict, blank=True)
-    # Field name -> where its figure came from.
-    dates = models.JSONField(default=dict, blank=True)
-    # Field name -> since when it is that figure, ISO 8601.
-    learned = models.JSONField(default=dict, blank=True)
-    # Field name -> what refusals taught of it, see chatapp.llm.lessons; the figures above stay.
-    longest_prompt = models.PositiveBigIntegerField(default=0)
-    longest_at = models.DateTimeField(null=True, blank=True)
-    # The longest prompt of the last hour that was answered, as the provider counted: no window is
-    # smaller.
-    available = models.BooleanField(default=True)
-    # Whether the server listed it when last asked.
-    updated_at = models.DateTimeField(auto_now=True)
-
-    def __str__(self) -> str:
-        # For the admin's pages; the name is the server's.
-        return visible(self.name)
