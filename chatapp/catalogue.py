@@ -56,18 +56,18 @@ class Profile:
 
     name: str
     window: int = 8192
-    #: Tokens, as the provider counts them.
+    """Tokens, as the provider counts them."""
     max_output_tokens: int | None = None
     supports_tools: bool = True
     supports_system_role: bool = True
     supports_json_schema: bool = True
     supports_usage: bool = True
     calibration: float = 1.1
-    #: Provider's tokens for one ruler token.
+    """Provider's tokens for one ruler token."""
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None
-    #: US dollars a million tokens.
+    """US dollars a million tokens."""
     sources: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -117,7 +117,7 @@ class Catalogue:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.revision = 0
-        # Rises whenever what is known of a model changes, and with it the figures of screens.
+        """Rises whenever what is known of a model changes, and with it the figures of screens."""
         self._client = client
         self._chat_model = chat_model
         self._window = window
@@ -130,7 +130,7 @@ class Catalogue:
         self._profiles: dict[str, Profile] = {}
         self._recalled = False
         self._stored_first = ""
-        # Of the stored models that the server had when last asked: its first, as far as is known.
+        """Of the stored models that the server had when last asked, the first."""
         self._read_until: dict[str, float] = {}
         self._seen_until: dict[str, float] = {}
 

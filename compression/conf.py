@@ -29,31 +29,31 @@ class CompressionSettings:
     """Each field is a key of ``COMPRESSION``, in upper case there."""
 
     conversation: str
-    #: ``"app.Model"``, the host's concrete :class:`CompressibleConversation`.
+    """``"app.Model"``, the host's concrete :class:`CompressibleConversation`."""
     summary: str
-    #: ``"app.Model"``, the host's concrete :class:`AbstractSummary`.
+    """``"app.Model"``, the host's concrete :class:`AbstractSummary`."""
     threshold: float = 0.8
-    #: Share of the budget at which compression starts; clamped to 0.5 to 0.95.
+    """Share of the budget at which compression starts; clamped to 0.5 to 0.95."""
     soft_threshold: float = 0.65
-    #: Share of the budget at which masking and background preparation start; 0.1 to 0.95.
+    """Share of the budget at which masking and background preparation start; 0.1 to 0.95."""
     keep_turns: int = 2
-    #: Turns that stay verbatim when they fit in the tail's share; at least 1.
+    """Turns that stay verbatim when they fit in the tail's share; at least 1."""
     summary_tokens: int = 1500
-    #: Most ruler tokens of a summary (never more than 0.10 of the budget); at least 100.
+    """Most ruler tokens of a summary (never more than 0.10 of the budget); at least 100."""
     prepare_messages: int = 0
-    #: Prepare in the background once so many messages stand before those that are kept, if that
-    #: frees 0.10 of the budget; 0 turns this off.
+    """Prepare in the background once so many messages stand before those that are kept, if that
+    frees 0.10 of the budget; 0 turns this off."""
     tool_result_max_length: int = 2000
-    #: Characters of a tool's result, and of a call's arguments, that the summariser is shown; at
-    #: least 100.
+    """Characters of a tool's result, and of a call's arguments, that the summariser is shown; at
+    least 100."""
     max_calls: int = 40
-    #: Most calls of models for one summary; beyond them the extract takes the oldest parts.
+    """Most calls of models for one summary; beyond them the extract takes the oldest parts."""
     probe: bool = False
-    #: Examine each new summary by one more call: see :mod:`compression.judging.probe`.
+    """Examine each new summary by one more call: see :mod:`compression.judging.probe`."""
     lease_seconds: float = 30.0
-    #: How long a claim holds without being renewed, seconds. A crash locks no longer than this.
+    """How long a claim holds without being renewed, seconds. A crash locks no longer than this."""
     renew_seconds: float = 10.0
-    #: Seconds between renewals; at most half of ``lease_seconds``.
+    """Seconds between renewals; at most half of ``lease_seconds``."""
 
     def __post_init__(self) -> None:
         clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))

@@ -304,7 +304,7 @@ class _Scribe:
     def __init__(self, *, waits_at: int = 0) -> None:
         """``waits_at``: the call, from 1 on, that is never answered."""
         self.shown: list[tuple[int, int]] = []
-        #: First and last seq of each call.
+        """First and last seq of each call."""
         self.waiting = asyncio.Event()
         self._waits_at = waits_at
 

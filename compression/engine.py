@@ -17,17 +17,17 @@ class Engine:
     transcript: Transcript
     counter: TokenCounter
     summarizers: tuple[Summarizer, ...] = ()
-    #: The ladder: the summary model first, then the chat model when it is another.
+    """The ladder: the summary model first, then the chat model when it is another."""
     extract: Summarizer | None = None
-    #: The deterministic last resort; never used in the background. With no ``summarizers`` it is
-    #: the method by design, and its summaries are not ``degraded``.
+    """The deterministic last resort; never used in the background. With no ``summarizers`` it is
+    the method by design, and its summaries are not ``degraded``."""
     probe: Complete | None = None
-    #: Who sits the closed-book exam when ``PROBE`` is on; None: nobody.
+    """Who sits the closed-book exam when ``PROBE`` is on; None: nobody."""
     prompt_price: float | None = None
-    #: US dollars that a million prompt tokens cost; None when no price is known.
+    """US dollars that a million prompt tokens cost; None when no price is known."""
     uncached_surcharge: float | None = None
-    #: US dollars that a million prompt tokens cost more when they miss the provider's cache; None
-    #: when no price is known.
+    """US dollars that a million prompt tokens cost more when they miss the provider's cache; None
+    when no price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,6 @@ class Request:
     through_seq: int | None = None
     locks_input: bool = False
     extract_only: bool = False
-    #: Ask no model: they have failed too often.
+    """Ask no model: they have failed too often."""
     on_started: Callable[[], object] | None = None
-    #: Called when this very run has begun.
+    """Called when this very run has begun."""

@@ -17,9 +17,9 @@ class CompressibleConversation(models.Model):
     """A conversation that has a summary, a boundary, and a lease for compressing it."""
 
     compressed_context = models.TextField(blank=True, default="")
-    # The active summary as rendered Markdown; empty when there is none.
+    """The active summary as rendered Markdown; empty when there is none."""
     compressed_at = models.DateTimeField(null=True, blank=True)
-    # For people only: every decision uses ``compressed_through``.
+    """For people only: every decision uses ``compressed_through``."""
     compressed_through = models.PositiveBigIntegerField(default=0)
     compression_version = models.PositiveIntegerField(default=0)
     compression_token = models.CharField(max_length=64, blank=True, default="")
@@ -64,7 +64,7 @@ class AbstractSummary(models.Model):
 
     version = models.PositiveIntegerField(default=0)
     parent = models.PositiveIntegerField(default=0)
-    # The version that was active when this one was made; 0 for none.
+    """The version that was active when this one was made; 0 for none."""
     restored_from = models.PositiveIntegerField(null=True, blank=True)
     status = models.CharField(max_length=16, choices=[(s.value, s.value) for s in SummaryStatus])
     trigger = models.CharField(max_length=16, choices=[(t.value, t.value) for t in Trigger])
@@ -76,7 +76,7 @@ class AbstractSummary(models.Model):
     through_seq = models.PositiveBigIntegerField(default=0)
     message_count = models.PositiveIntegerField(default=0)
     source_fingerprint = models.CharField(max_length=64, blank=True, default="")
-    # SHA-256, hexadecimal, over (seq, text) of every live message of the span.
+    """SHA-256, hexadecimal, over (seq, text) of every live message of the span."""
     source_tokens = models.PositiveBigIntegerField(default=0)
     summary_tokens = models.PositiveIntegerField(default=0)
     usage_before = models.FloatField(null=True, blank=True)
@@ -84,15 +84,15 @@ class AbstractSummary(models.Model):
     model = models.CharField(max_length=200, blank=True, default="")
     prompt_version = models.CharField(max_length=64, blank=True, default="")
     cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    # US dollars.
+    """US dollars."""
     duration = models.FloatField(null=True, blank=True)
-    # Seconds.
+    """Seconds."""
     degraded = models.BooleanField(default=False)
     audit = models.JSONField(default=dict, blank=True)
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    # None: the machine.
+    """None: the machine."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

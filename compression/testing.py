@@ -52,9 +52,9 @@ class ScriptedSummarizer:
     label: str = "scripted"
     calls: list[Call] = field(default_factory=list)
     started: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Set when a call has begun.
+    """Set when a call has begun."""
     cancelled: int = 0
-    #: How many calls were cancelled while they waited.
+    """How many calls were cancelled while they waited."""
     _steps: deque[_Step] = field(default_factory=deque)
 
     def enqueue(

@@ -83,25 +83,25 @@ class Item:
     """One live message as the engine sees it."""
 
     seq: int
-    #: Position in the conversation, 1 and up.
+    """Position in the conversation, 1 and up."""
     role: Role
-    #: Who speaks. A ``user`` item starts a turn.
+    """Who speaks. A ``user`` item starts a turn."""
     text: str
-    #: What the model would be sent, ``added_context`` included.
+    """What the model would be sent, ``added_context`` included."""
     tokens: int
-    #: Ruler tokens of the whole message: text, tool calls, per-message overhead.
+    """Ruler tokens of the whole message: text, tool calls, per-message overhead."""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
-    #: OpenAI-style calls of an assistant item.
+    """OpenAI-style calls of an assistant item."""
     tool_call_id: str = ""
-    #: For a tool item: the call it answers.
+    """For a tool item: the call it answers."""
     tool_name: str = ""
-    #: For a tool item: the tool that answered.
+    """For a tool item: the tool that answered."""
     open: bool = False
-    #: Belongs to a turn that has not ended; never compressed.
+    """Belongs to a turn that has not ended; never compressed."""
     masked: bool = False
-    #: Its tool result is already replaced by a description in what the model sees.
+    """Its tool result is already replaced by a description in what the model sees."""
     pinned: bool = False
-    #: Quoted again in the system message once it lies before the boundary.
+    """Quoted again in the system message once it lies before the boundary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,21 +109,21 @@ class Sizes:
     """What the next request costs besides its messages, and what it may cost at most."""
 
     window: int
-    #: The model's context window, calibrated tokens.
+    """The model's context window, calibrated tokens."""
     reserve: int
-    #: Kept free for the reply, calibrated tokens.
+    """Kept free for the reply, calibrated tokens."""
     fixed: int = 0
-    #: Ruler tokens of instructions, system prompt and tools, ``unseen`` included.
+    """Ruler tokens of instructions, system prompt and tools, ``unseen`` included."""
     unseen: int = 0
-    #: Of these, what the provider is known to count besides what it is sent.
+    """Of these, what the provider is known to count besides what it is sent."""
     summary: int = 0
-    #: Ruler tokens of the active summary as rendered into the request, ``frame`` included.
+    """Ruler tokens of the active summary as rendered into the request, ``frame`` included."""
     frame: int = 0
-    #: Ruler tokens of what the host puts around a summary, also while there is none.
+    """Ruler tokens of what the host puts around a summary, also while there is none."""
     pinned: int = 0
-    #: Ruler tokens of the pinned messages that are quoted again.
+    """Ruler tokens of the pinned messages that are quoted again."""
     calibration: float = 1.1
-    #: Calibrated tokens for one ruler token.
+    """Calibrated tokens for one ruler token."""
 
     @property
     def budget(self) -> int:
@@ -168,7 +168,7 @@ class Entry:
     section: Section
     text: str
     sources: tuple[int, ...] = ()
-    #: The ``seq`` numbers it comes from.
+    """The ``seq`` numbers it comes from."""
     origin: Origin = Origin.MACHINE
     state: EntryState = EntryState.LIVE
 
@@ -196,11 +196,11 @@ class Span:
     """What one compression stands for: the items to compress and the new boundary."""
 
     items: tuple[Item, ...]
-    #: Live items from the old boundary (exclusive) to the new one (inclusive), in order of seq.
+    """Live items from the old boundary (exclusive) to the new one (inclusive), in order of seq."""
     through_seq: int
-    #: The new boundary.
+    """The new boundary."""
     source_tokens: int
-    #: Ruler tokens of the items.
+    """Ruler tokens of the items."""
 
     @property
     def first_seq(self) -> int:
@@ -214,12 +214,12 @@ class Completion:
 
     text: str
     finish_reason: str
-    #: ``stop``, ``length``, ``tool_calls``, ``content_filter`` or what the provider said.
+    """``stop``, ``length``, ``tool_calls``, ``content_filter`` or what the provider said."""
     model: str = ""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
-    #: US dollars; None when no price is known.
+    """US dollars; None when no price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,11 +227,11 @@ class Spent:
     """What calls of models took, as the providers counted."""
 
     calls: int = 0
-    #: Those included that were not answered.
+    """Those included that were not answered."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
-    #: US dollars; None when no price is known of any call.
+    """US dollars; None when no price is known of any call."""
 
     @classmethod
     def on(cls, completion: Completion) -> Spent:
@@ -288,13 +288,13 @@ class Draft:
     model: str
     prompt_version: str
     notes: tuple[str, ...] = ()
-    #: Operations that were ignored, entries that were repaired or dropped, each with its reason.
+    """Operations that were ignored, entries that were repaired or dropped, each with its reason."""
     spent: Spent = Spent()
-    #: All calls for it, those included whose answers were refused.
+    """All calls for it, those included whose answers were refused."""
     degraded: bool = False
-    #: Made by the deterministic extract because no model gave a fit one.
+    """Made by the deterministic extract because no model gave a fit one."""
     extracted: tuple[Extracted, ...] = ()
-    #: The parts that the deterministic extract made beside a model.
+    """The parts that the deterministic extract made beside a model."""
 
     def followed_by(self, part: Draft) -> Draft:
         """This draft with ``part``, which was made on its ledger, as its last part."""
@@ -314,15 +314,15 @@ class Progress:
     """How far one attempt at a summary is."""
 
     tokens_written: int = 0
-    #: Of all parts so far.
+    """Of all parts so far."""
     part: int = 1
-    #: The one that is being made, 1 and up.
+    """The one that is being made, 1 and up."""
     parts: int = 1
     first_seq: int = 0
     through_seq: int = 0
-    #: The messages of this part.
+    """The messages of this part."""
     seconds_left: float | None = None
-    #: By how long the parts took that a model has finished; None while there is none.
+    """By how long the parts took that a model has finished; None while there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,11 +330,11 @@ class Audit:
     """What a reviewer is told about a version."""
 
     salient: int = 0
-    #: Salient items (numbers, names, paths, URLs, identifiers, quotations, dates) in the span.
+    """Salient items (numbers, names, paths, URLs, identifiers, quotations, dates) in the span."""
     retained: int = 0
-    #: Those found in the summary.
+    """Those found in the summary."""
     missing: tuple[str, ...] = ()
-    #: Those found only in the originals (the first 200).
+    """Those found only in the originals (the first 200)."""
     evicted: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -361,9 +361,9 @@ class Outcome:
     success: bool
     trigger: Trigger
     code: str = ""
-    #: Empty on success, else a code of the error tree.
+    """Empty on success, else a code of the error tree."""
     reason: str = ""
-    #: A sentence for a person when it did not succeed.
+    """A sentence for a person when it did not succeed."""
     version: int = 0
     message_count: int = 0
     tokens_before: int = 0
@@ -374,7 +374,7 @@ class Outcome:
     model: str = ""
     cost: float | None = None
     duration: float = 0.0
-    #: Seconds.
+    """Seconds."""
     notes: tuple[str, ...] = field(default=())
     extracted: tuple[Extracted, ...] = ()
-    #: Parts that the extract made because no model could.
+    """Parts that the extract made because no model could."""

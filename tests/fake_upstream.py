@@ -61,13 +61,13 @@ class Recorded:
     path: str
     headers: Mapping[str, str]
     json: Json
-    #: The parsed body; empty for a GET.
+    """The parsed body; empty for a GET."""
     peer: str
-    #: Address and port of the client: the same for requests on one connection.
+    """Address and port of the client: the same for requests on one connection."""
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Set when the client went away before the answer was whole.
+    """Set when the client went away before the answer was whole."""
     answered: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Set when the answer was sent whole.
+    """Set when the answer was sent whole."""
 
 
 class FakeUpstream:

@@ -39,11 +39,11 @@ class RunningServer:
 
     process: subprocess.Popen[str]
     base_url: str
-    #: Scheme, host and port, without a slash at the end.
+    """Scheme, host and port, without a slash at the end."""
     signin_link: str
-    #: Empty when the server was started with ``prepare=False``.
+    """Empty when the server was started with ``prepare=False``."""
     environment: dict[str, str]
-    #: What it was started with; give it to :func:`manage` or to a second server.
+    """What it was started with; give it to :func:`manage` or to a second server."""
     _lines: list[str] = field(default_factory=list)
     _reader: threading.Thread | None = None
 

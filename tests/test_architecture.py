@@ -362,3 +362,14 @@ def test_nothing_was_left_to_do_later() -> None:
         if (found := mark.search(path.read_text("utf-8")))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_note_on_a_field_is_its_docstring() -> None:
+    """A comment after a field seems to belong to the next one."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in _python_files()
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        if re.match(r"\s+#:", line)
+    ]
+    assert not wrong, "\n".join(wrong)

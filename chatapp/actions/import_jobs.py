@@ -50,7 +50,7 @@ class _Job:
     messages: int = 0
     running: bool = False
     cancelled: bool = False
-    #: By its person; else the process ends, or lost it.
+    """By its person; else the process ends, or lost it."""
     error: UserFacingError | None = None
     task: asyncio.Task[None] | None = None
     noted_at: float = 0.0

@@ -158,7 +158,7 @@ class Stored:
     conversation: ImportedConversation
     title: str
     tokens: int = 0
-    #: Ruler tokens of all messages; 0 when nothing was created.
+    """Ruler tokens of all messages; 0 when nothing was created."""
     pins_left_out: int = 0
 
 
@@ -169,10 +169,10 @@ class Storing:
     owner_id: int
     counter: TokenCounter
     most_pinned: Callable[[str], int] = lambda model: 0
-    #: Ruler tokens of pins that a conversation of a model may have.
+    """Ruler tokens of pins that a conversation of a model may have."""
     job_id: int | None = None
     on_portion: Callable[[int], None] = lambda messages: None
-    #: Told of each portion how many messages it has.
+    """Told of each portion how many messages it has."""
     reading: Reading = field(default_factory=Reading)
     pace: Pace = field(default_factory=Pace)
 
@@ -270,19 +270,19 @@ class FileReport:
     """What became of a file with any number of conversations."""
 
     conversations: list[dict[str, Any]] = field(default_factory=list)
-    #: code, title, messages, created, deleted … of those that are here now, in the file's order.
+    """code, title, messages, created, deleted … of those that are here now, in the file's order."""
     refused: list[dict[str, Any]] = field(default_factory=list)
-    #: number and message of each that could not be read.
+    """number and message of each that could not be read."""
     left_out: Counter[str] = field(default_factory=Counter)
-    #: What of the imported ones was not taken over -> how often.
+    """What of the imported ones was not taken over -> how often."""
     messages: int = 0
-    #: Stored by this import, in conversations that are whole.
+    """Stored by this import, in conversations that are whole."""
     imported: int = 0
-    #: Conversations that this import made.
+    """Conversations that this import made."""
     already: int = 0
-    #: Conversations that had been imported before; nothing of them was changed.
+    """Conversations that had been imported before; nothing of them was changed."""
     unreadable: int = 0
-    #: Conversations that were refused.
+    """Conversations that were refused."""
 
     @property
     def done(self) -> int:
@@ -339,7 +339,7 @@ class ImportReport:
     conversation: ImportedConversation
     source: ForeignConversation
     tokens: int
-    #: Ruler tokens of all messages; 0 when nothing was created.
+    """Ruler tokens of all messages; 0 when nothing was created."""
     kept_system_prompt: bool = False
 
 

@@ -68,8 +68,8 @@ class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    #: name, tokens, messages: [{role, text, tokens}]; those of the tail also have
-    #: seq (0 for what the program puts in) and pinned.
+    """name, tokens, messages: [{role, text, tokens}]; those of the tail also have seq (0 for what
+    the program puts in) and pinned."""
     built: build.BuiltRequest
 
     def as_json(self) -> dict[str, Any]:

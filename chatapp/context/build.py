@@ -90,15 +90,15 @@ class Basis:
     boundary: int
     truncated_through: int
     event_no: int = 0
-    #: The number of stored changes that this includes.
+    """The number of stored changes that this includes."""
     reports: tuple[tuple[str, Report], ...] = ()
-    #: What providers counted for its last requests, newest first, each with its model.
+    """What providers counted for its last requests, newest first, each with its model."""
     mark: str
-    #: A line that no user can know and that stays the same for this version.
+    """A line that no user can know and that stays the same for this version."""
     pinned: tuple[StoredMessage, ...] = ()
-    #: Pinned messages from before the boundary.
+    """Pinned messages from before the boundary."""
     tail: tuple[StoredMessage, ...] = ()
-    #: Live messages after the boundary, truncated ones included.
+    """Live messages after the boundary, truncated ones included."""
     threshold: float | None = None
     keep_turns: int | None = None
     compression_off: bool = False
@@ -208,7 +208,7 @@ class Wire:
     message: dict[str, Any]
     tokens: int
     seq: int = 0
-    #: The stored message that it is; 0 for what the program puts in its place.
+    """The stored message that it is; 0 for what the program puts in its place."""
 
 
 # "[no reply: interrupted]" and its like, overhead included.

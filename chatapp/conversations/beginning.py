@@ -24,12 +24,12 @@ class First:
     text: str
     client_msg_id: uuid.UUID
     tokens: int
-    #: Of the ruler.
+    """Of the ruler."""
     model: str
     holder: str
-    #: The process that will run the turn.
+    """The process that will run the turn."""
     require_fit: Callable[[Basis], None]
-    #: Raises MessageTooLarge for a conversation into which the message does not fit.
+    """Raises MessageTooLarge for a conversation into which the message does not fit."""
 
 
 def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:

@@ -20,7 +20,7 @@ class ExportHead:
 
     conversation_id: int
     through_seq: int
-    #: The last message that the export holds; what is written meanwhile is not in it.
+    """The last message that the export holds; what is written meanwhile is not in it."""
     conversation: dict[str, Any]
     summaries: list[dict[str, Any]]
 

@@ -39,7 +39,7 @@ class ImportView(View):
     done: int
     total: int | None
     stored: int
-    #: Messages in the database so far, those of an unfinished conversation included.
+    """Messages in the database so far, those of an unfinished conversation included."""
     report: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] | None = None
     created_at: datetime | None = None

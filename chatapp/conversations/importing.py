@@ -37,11 +37,11 @@ class ImportedConversation:
 
     code: str
     created: bool
-    #: False: the same conversation had been imported before, and nothing was changed.
+    """False: the same conversation had been imported before, and nothing was changed."""
     deleted: bool = False
-    #: The one imported before lies in the bin.
+    """The one imported before lies in the bin."""
     earlier: str = ""
-    #: The code of a shorter or longer state of the same conversation that is here as well.
+    """The code of a shorter or longer state of the same conversation that is here as well."""
 
 
 def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | None:

@@ -34,11 +34,11 @@ class Glance:
 
     event_no: int
     running: bool
-    #: A compression is under way.
+    """A compression is under way."""
     opened: bool
-    #: A turn is open.
+    """A turn is open."""
     written: int
-    #: Characters of its reply, reasoning included: they raise no number.
+    """Characters of its reply, reasoning included: they raise no number."""
 
 
 def glance(conversation_id: int) -> Glance | None:

@@ -70,14 +70,14 @@ class Unfinished:
     owner_id: int
     identity: Identity
     moment: datetime
-    #: Of the last message; of the next one too, when that does not say its own.
+    """Of the last message; of the next one too, when that does not say its own."""
     created_at: datetime
     seq: int = 0
     turn_id: int | None = None
     turn: int | None = None
-    #: The last turn, and its number in the file where that gives one.
+    """The last turn, and its number in the file where that gives one."""
     question: int | None = None
-    #: The ``seq`` of the last user message.
+    """The ``seq`` of the last user message."""
 
 
 def add_portion(unfinished: Unfinished, portion: Sequence[Counted]) -> Unfinished:
@@ -115,7 +115,7 @@ class _Turn:
     """A turn to be stored, or the last one of the portion before."""
 
     id: int = 0
-    #: 0: not stored.
+    """0: not stored."""
     status: TurnStatus = TurnStatus.COMPLETE
     model: str = ""
     ended: datetime

@@ -30,7 +30,7 @@ class Checkpoint:
     text: str
     reasoning: str
     first: bool = False
-    #: Nothing of the reply was stored before.
+    """Nothing of the reply was stored before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Ending:
     text: str = ""
     reasoning: str = ""
     tokens: int = 0
-    #: Ruler tokens of the reply.
+    """Ruler tokens of the reply."""
     error: dict[str, Any] | None = None
     finish_reason: str = ""
     prompt_tokens: int | None = None

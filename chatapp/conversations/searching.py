@@ -40,7 +40,7 @@ class MessageHit(View):
     role: str
     created_at: datetime
     parts: tuple[Part, ...]
-    #: The passage, on one line.
+    """The passage, on one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +59,11 @@ class Found(View):
 
     query: str
     page: int
-    #: 1 and up.
+    """1 and up."""
     has_more: bool
     messages: list[MessageHit]
     titles: list[TitleHit]
-    #: On the first page only; none within one conversation.
+    """On the first page only; none within one conversation."""
 
 
 def ranked(

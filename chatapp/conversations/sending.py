@@ -38,13 +38,13 @@ class Accepted:
     event_no: int
     model: str
     code: str = ""
-    #: Of the conversation that was made for it, if one was.
+    """Of the conversation that was made for it, if one was."""
     fresh: bool
-    #: False: the same ``client_msg_id`` came before, nothing was started.
+    """False: the same ``client_msg_id`` came before, nothing was started."""
     messages: tuple[MessageView, ...] = ()
-    #: Stored just now: the user's message and the empty reply.
+    """Stored just now: the user's message and the empty reply."""
     changed: tuple[MessageView, ...] = ()
-    #: Superseded just now, and the question that is answered again.
+    """Superseded just now, and the question that is answered again."""
 
 
 @dataclass(frozen=True, kw_only=True)

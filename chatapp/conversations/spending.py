@@ -26,7 +26,7 @@ class Use:
 
     tokens: int = 0
     cost: Decimal = Decimal(0)
-    #: US dollars, of models whose price is known.
+    """US dollars, of models whose price is known."""
 
 
 def limited() -> bool:

@@ -44,16 +44,16 @@ class Patience:
     """How long a connection may wait for its peer. Times in seconds."""
 
     headers: float = 20.0
-    #: From the connection, or the first byte of a further request, to the end of the headers:
-    #: what Apache's mod_reqtimeout gives, too.
+    """From the connection, or the first byte of a further request, to the end of the headers: what
+    Apache's mod_reqtimeout gives, too."""
     idle: float = 60.0
-    #: Between two requests. A proxy in front must let go of a connection sooner.
+    """Between two requests. A proxy in front must let go of a connection sooner."""
     window: float = 20.0
-    #: In which a body must either end, or bring ``window * rate`` bytes.
+    """In which a body must either end, or bring ``window * rate`` bytes."""
     rate: int = 4096
-    #: Bytes a second. A modem's; 200 MB may take fourteen hours at it, and get through.
+    """Bytes a second. A modem's; 200 MB may take fourteen hours at it, and get through."""
     linger: float = 2.0
-    #: For reading and dropping what was on its way when a body was refused.
+    """For reading and dropping what was on its way when a body was refused."""
 
 
 #: What :func:`chatapp.deployment.daphne.serve` gives the connections.
@@ -140,7 +140,7 @@ class Request(WebRequest):  # type: ignore[misc]
     """A request whose application is called when its headers have come."""
 
     body: Body | None = None
-    #: None where none comes: that is Daphne's own way.
+    """None where none comes: that is Daphne's own way."""
     awaits_invitation = False
 
     def gotLength(self, length: int | None) -> None:
@@ -228,7 +228,7 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
     _deadline: Any = None
     _idle = False
     _dropped: int | None = None
-    #: Bytes read after a body was refused; None before.
+    """Bytes read after a body was refused; None before."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -65,7 +65,7 @@ class Subscription:
     _waiting: deque[Published] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     overflowed: bool = False
-    #: Something was dropped; the viewer must read the state again.
+    """Something was dropped; the viewer must read the state again."""
 
     def put(self, published: Published | None) -> None:
         """Add an event. None, or one past the limit: the viewer must read the state again."""

@@ -25,7 +25,7 @@ class Event:
 
     type: ClassVar[str]
     conversation_id: int
-    #: The row's id; for routing, never sent.
+    """The row's id; for routing, never sent."""
     event_no: int
     at: datetime
 
@@ -48,7 +48,7 @@ class State(Event):
     messages: list[MessageView]
     turn: TurnView | None
     turns: list[TurnView]
-    #: Ended turns that changed since ``after``.
+    """Ended turns that changed since ``after``."""
     compression: CompressionView
     context: ContextView
 
@@ -87,7 +87,7 @@ class ToolStarted(Event):
     type = "tool-started"
     turn: int
     seq: int
-    #: The assistant message that holds the call.
+    """The assistant message that holds the call."""
     call_id: str
     name: str
     arguments: str
@@ -100,7 +100,7 @@ class ToolFinished(Event):
     type = "tool-finished"
     turn: int
     seq: int
-    #: The tool message that holds the result.
+    """The tool message that holds the result."""
     call_id: str
     name: str
     text: str
@@ -138,13 +138,13 @@ class CompressionProgress(Event):
     tokens_written: int
     message_count: int = 0
     part: int = 1
-    #: The part of the summary that is being written, 1 and up.
+    """The part of the summary that is being written, 1 and up."""
     parts: int = 1
     first_seq: int = 0
     through_seq: int = 0
-    #: The messages of this part; 0 if not known.
+    """The messages of this part; 0 if not known."""
     seconds_left: int | None = None
-    #: By how long the finished parts took; None while there is none.
+    """By how long the finished parts took; None while there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +160,7 @@ class CompressionCompleted(Event):
     usage_before: float
     usage_after: float
     reason: str
-    #: A sentence; empty on success.
+    """A sentence; empty on success."""
     code: str
     degraded: bool
     duration: float

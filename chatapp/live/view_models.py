@@ -52,12 +52,12 @@ class MessageView(View):
     masked: bool = False
     superseded: bool = False
     replaces: bool = False
-    #: Superseded messages stand right before it: an earlier text, or what followed that.
+    """Superseded messages stand right before it: an earlier text, or what followed that."""
     client_msg_id: str | None = None
     model: str = ""
-    #: The model that wrote it; empty for the other roles.
+    """The model that wrote it; empty for the other roles."""
     usage: dict[str, Any] = field(default_factory=dict)
-    #: Of the reply that ended a turn: what the turn cost, as in :class:`TurnView`; else empty.
+    """Of the reply that ended a turn: what the turn cost, as in :class:`TurnView`; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,21 +70,22 @@ class TurnView(View):
     model: str
     message_seq: int | None
     reply_seq: int | None
-    #: The turn's first assistant message.
+    """The turn's first assistant message."""
     seq: int | None = None
-    #: The assistant message that is being, or was last, written.
+    """The assistant message that is being, or was last, written."""
     text: str = ""
     reasoning: str = ""
     started_at: datetime | None = None
     first_token_at: datetime | None = None
     finished_at: datetime | None = None
     error: dict[str, Any] | None = None
-    #: Why it ended so; while it is open, why its reply is late.
+    """Why it ended so; while it is open, why its reply is late."""
     finish_reason: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
-    #: prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when unknown.
+    """prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when
+    unknown."""
     ruler_tokens: int = 0
-    #: What it wrote by the chat's own ruler, where the model server does not say.
+    """What it wrote by the chat's own ruler, where the model server does not say."""
 
     @property
     def open(self) -> bool:
@@ -101,49 +102,49 @@ class CompressionView(View):
     locks_input: bool = False
     started_at: datetime | None = None
     messages_under_way: int = 0
-    #: Messages that the run takes in; 0 where that is not known.
+    """Messages that the run takes in; 0 where that is not known."""
     tokens_written: int = 0
-    #: Tokens of summary that it has written, as far as is known.
+    """Tokens of summary that it has written, as far as is known."""
     part: int = 1
-    #: The part of the summary that it is at, 1 and up.
+    """The part of the summary that it is at, 1 and up."""
     parts: int = 1
     part_first_seq: int = 0
     part_through_seq: int = 0
-    #: The messages of this part; 0 where that is not known.
+    """The messages of this part; 0 where that is not known."""
     seconds_left: int | None = None
-    #: Until it is done; None where that cannot be told.
+    """Until it is done; None where that cannot be told."""
     interrupted: bool = False
-    #: The last run was asked for by its owner and ended with its process.
+    """The last run was asked for by its owner and ended with its process."""
     version: int = 0
     boundary: int = 0
-    #: ``seq`` of the last message that the summary stands for; 0 for none.
+    """``seq`` of the last message that the summary stands for; 0 for none."""
     summary: str = ""
-    #: Rendered Markdown of the active summary.
+    """Rendered Markdown of the active summary."""
     compressed_at: datetime | None = None
     message_count: int = 0
-    #: Messages that the active summary stands for.
+    """Messages that the active summary stands for."""
     tokens_before: int = 0
     tokens_after: int = 0
     model: str = ""
     edited: bool = False
-    #: A person wrote in it, after the model.
+    """A person wrote in it, after the model."""
     degraded: bool = False
     extracted: list[dict[str, Any]] = field(default_factory=list)
-    #: The parts that an extract made because no model could: part, parts, first_seq, through_seq
-    #: and the reason of each.
+    """The parts that an extract made because no model could: part, parts, first_seq, through_seq
+    and the reason of each."""
     can_undo: bool = False
     undoes: str = ""
-    #: The trigger of what Undo takes back.
+    """The trigger of what Undo takes back."""
     can_redo: bool = False
     redoes: str = ""
-    #: The trigger of what Redo brings back.
+    """The trigger of what Redo brings back."""
     truncated_through: int = 0
     truncated_count: int = 0
-    #: Messages after the boundary that are left out of what the model sees.
+    """Messages after the boundary that are left out of what the model sees."""
     truncated_because: str = ""
-    #: The end of a sentence.
+    """The end of a sentence."""
     off: bool = False
-    #: The conversation is compressed only when its owner asks for it.
+    """The conversation is compressed only when its owner asks for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +152,9 @@ class Carried:
     """The part of a summary that came from the conversation that this one continues."""
 
     code: str = ""
-    #: Of that conversation; empty when it was deleted, or there is none.
+    """Of that conversation; empty when it was deleted, or there is none."""
     lines: frozenset[str] = frozenset()
-    #: As they stood in the summary then; their sources are that conversation's messages.
+    """As they stood in the summary then; their sources are that conversation's messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,13 +170,13 @@ class ContextView(View):
     pinned: int
     tail: int
     adjustment: int = 0
-    #: What the model counts more (or less) than the ruler, in all.
+    """What the model counts more (or less) than the ruler, in all."""
     total: int
     usage: float
-    #: Share of the budget.
+    """Share of the budget."""
     threshold: float
     estimated: bool = False
-    #: Counted without a tokenizer; shown with ``~``.
+    """Counted without a tokenizer; shown with ``~``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,12 +192,12 @@ class ConversationView(View):
     system_prompt: str = ""
     draft: str = ""
     queued: bool = False
-    #: The draft is sent when the open turn ends.
+    """The draft is sent when the open turn ends."""
     pinned: bool = False
     archived: bool = False
     threshold: float | None = None
     keep_turns: int | None = None
-    #: None: the deployment's own.
+    """None: the deployment's own."""
     compression_off: bool = False
 
 
@@ -211,9 +212,9 @@ class ConversationLink(View):
     archived: bool = False
     answering: bool = False
     unseen: bool = False
-    #: A reply has ended since its owner last looked.
+    """A reply has ended since its owner last looked."""
     begun_as: str = ""
-    #: ``branch`` or ``continuation`` of another conversation, whose title it began with.
+    """``branch`` or ``continuation`` of another conversation, whose title it began with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +222,7 @@ class Origin(View):
     """The conversation that this one branched off or continues."""
 
     begun_as: str
-    #: As in :class:`ConversationLink`.
+    """As in :class:`ConversationLink`."""
     code: str
     title: str
 
@@ -233,15 +234,15 @@ class PageView(View):
     conversation: ConversationView
     messages: list[MessageView]
     turn: TurnView | None
-    #: The open turn.
+    """The open turn."""
     turns: list[TurnView]
-    #: The ended turns of ``messages`` that did not end as complete, and the last one.
+    """The ended turns of ``messages`` that did not end as complete, and the last one."""
     compression: CompressionView
     context: ContextView
     has_older: bool = False
     has_newer: bool = False
     origin: Origin | None = None
-    #: None: it began by itself, or what it came from was deleted.
+    """None: it began by itself, or what it came from was deleted."""
 
     def turn_of(self, seq: int) -> TurnView | None:
         """The ended turn whose last message is ``seq``, if there is something to say of it."""

@@ -32,7 +32,7 @@ class Reply:
     seq: int
     characters: int = 0
     thoughts: int = 0
-    #: Characters of reasoning.
+    """Characters of reasoning."""
     _text: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
 
@@ -81,9 +81,9 @@ class Run:
 
     trigger: str
     version: int
-    #: The summary that was active when it began.
+    """The summary that was active when it began."""
     since: datetime | None
-    #: When that was.
+    """When that was."""
 
 
 @dataclass(slots=True, eq=False)
@@ -91,14 +91,14 @@ class Compressions:
     """What the viewer knows of them. Whom a run was told to, to them its end is told as well."""
 
     run: Run | None = None
-    #: Under way.
+    """Under way."""
     owed: Run | None = None
-    #: Over, as a state has shown, and how that ended was not told.
+    """Over, as a state has shown, and how that ended was not told."""
     owed_at: float = 0.0
-    #: When it is told at the latest, by the event loop's clock.
+    """When it is told at the latest, by the event loop's clock."""
     _version: int = 0
     _made_up: bool = False
-    #: An end was told from what is stored: the run's own word may still come.
+    """An end was told from what is stored: the run's own word may still come."""
 
     def shown(self, now_is: CompressionView, *, tell_by: float) -> None:
         """A state shows the summary and what is under way."""

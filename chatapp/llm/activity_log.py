@@ -63,9 +63,9 @@ class Calls:
     """The latest calls of one conversation."""
 
     calls: list[dict[str, Any]]
-    #: Records as they were written, newest first.
+    """Records as they were written, newest first."""
     complete: bool
-    #: False: there may be older ones than were read.
+    """False: there may be older ones than were read."""
 
 
 def calls_of(directory: str, conversation_id: int) -> Calls:

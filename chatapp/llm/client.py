@@ -19,17 +19,17 @@ class ChatRequest:
 
     model: str
     messages: tuple[Mapping[str, Any], ...]
-    #: OpenAI-style messages, sent exactly as they are.
+    """OpenAI-style messages, sent exactly as they are."""
     tools: tuple[Mapping[str, Any], ...] = ()
-    #: OpenAI-style tool definitions; none is offered when empty.
+    """OpenAI-style tool definitions; none is offered when empty."""
     max_tokens: int | None = None
-    #: At most so many tokens of reply; None leaves it to the server.
+    """At most so many tokens of reply; None leaves it to the server."""
     response_format: Mapping[str, Any] | None = None
-    #: OpenAI-style ``response_format``; dropped for servers that refuse it.
+    """OpenAI-style ``response_format``; dropped for servers that refuse it."""
     include_usage: bool = True
-    #: Ask for token counts at the end of the stream; dropped for servers that refuse it.
+    """Ask for token counts at the end of the stream; dropped for servers that refuse it."""
     on_wait: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
-    #: Told why the server is asked again, and in how many seconds.
+    """Told why the server is asked again, and in how many seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class ToolCall:
     """A tool that the model wants called."""
 
     id: str
-    #: As the server gave it, or ``call_<n>`` when it gave none. Two calls may share one id.
+    """As the server gave it, or ``call_<n>`` when it gave none. Two calls may share one id."""
     name: str
     arguments: str
-    #: JSON as the model wrote it: unchecked, possibly cut short or empty.
+    """JSON as the model wrote it: unchecked, possibly cut short or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class TokenUsage:
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int = 0
-    #: The part of ``prompt_tokens`` that came from the provider's cache.
+    """The part of ``prompt_tokens`` that came from the provider's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +72,15 @@ class Finished:
     """The end of a reply, once and last. Without it the reply is not complete."""
 
     finish_reason: str
-    #: ``stop``, ``length``, ``tool_calls``, ``content_filter``, ``refusal`` (the model's own) or
-    #: the provider's own word.
+    """``stop``, ``length``, ``tool_calls``, ``content_filter``, ``refusal`` (the model's own) or
+    the provider's own word."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: TokenUsage | None = None
-    #: None when the server reported none.
+    """None when the server reported none."""
     model: str = ""
-    #: The name that the server answered with.
+    """The name that the server answered with."""
     error: LLMError | None = None
-    #: What the server complained of although the model had ended its reply.
+    """What the server complained of although the model had ended its reply."""
 
 
 Chunk = TextChunk | ReasoningChunk | Finished
@@ -105,10 +105,10 @@ class ModelInfo:
 
     name: str
     window: int | None = None
-    #: Context window in tokens; None when it does not say.
+    """Context window in tokens; None when it does not say."""
     max_output_tokens: int | None = None
     source: str = ""
-    #: The name of the field that the window was read from.
+    """The name of the field that the window was read from."""
 
 
 class LLMClient(Protocol):

@@ -57,15 +57,15 @@ class Seen:
     """What the demo model finds in a request."""
 
     question: str
-    #: The last user message.
+    """The last user message."""
     from_user: tuple[str, ...]
-    #: The user's earlier messages, oldest first.
+    """The user's earlier messages, oldest first."""
     replies: int
-    #: How many messages of the assistant it sees.
+    """How many messages of the assistant it sees."""
     summary: tuple[str, ...]
-    #: The lines of the summary, without their bullets; empty when there is none.
+    """The lines of the summary, without their bullets; empty when there is none."""
     constraints: tuple[str, ...]
-    #: Those of them that stand under the heading of the constraints.
+    """Those of them that stand under the heading of the constraints."""
 
     @property
     def messages(self) -> int:

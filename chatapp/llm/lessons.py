@@ -26,7 +26,7 @@ class Lesson:
     value: Value
     first: datetime
     last: datetime
-    #: When a refusal taught it, the first time and the last.
+    """When a refusal taught it, the first time and the last."""
     confirmed: bool = False
 
     def holds(self, now: datetime) -> bool:

@@ -30,13 +30,13 @@ class ProfileFigures:
 
     window: int
     max_output_tokens: int | None = None
-    #: None when nobody said it.
+    """None when nobody said it."""
     input_price: Decimal | None = None
     cached_input_price: Decimal | None = None
     output_price: Decimal | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
-    #: Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``,
-    #: ``operator's table`` or ``default``.
+    """Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
+    table`` or ``default``."""
 
 
 def resolve_profile(

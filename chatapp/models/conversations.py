@@ -52,21 +52,21 @@ class Conversation(CompressibleConversation):
         max_length=16, blank=True, default="", choices=TitleSource.choices
     )
     model = models.CharField(max_length=200, blank=True, default="")
-    # Empty: the default chat model.
+    """Empty: the default chat model."""
     system_prompt = models.TextField(blank=True, default="")
     threshold = models.FloatField(null=True, blank=True)
     keep_turns = models.PositiveSmallIntegerField(null=True, blank=True)
     compression_off = models.BooleanField(null=True, blank=True)
-    # None, here and above: the default.
+    """None, here and above: the default."""
     next_seq = models.PositiveBigIntegerField(default=1)
     event_no = models.PositiveBigIntegerField(default=0)
     seen_event_no = models.PositiveBigIntegerField(default=0)
-    # The last event that its owner has had on the screen.
+    """The last event that its owner has had on the screen."""
     truncated_through = models.PositiveBigIntegerField(default=0)
     compressing_messages = models.PositiveIntegerField(default=0)
-    # How many the run takes in that holds the lease; 0 until it has found that.
+    """How many the run takes in that holds the lease; 0 until it has found that."""
     compressing_part = models.JSONField(default=dict, blank=True)
-    # Which part of them it is at; empty while there is one only.
+    """Which part of them it is at; empty while there is one only."""
     branched_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="branches"
     )
@@ -77,14 +77,14 @@ class Conversation(CompressibleConversation):
     draft_client_msg_id = models.UUIDField(null=True, blank=True)
     send_when_done = models.BooleanField(default=False)
     source_fingerprint = models.CharField(max_length=64, blank=True, default="")
-    # SHA-256 of an imported file's conversation: importing it again changes nothing.
+    """SHA-256 of an imported file's conversation: importing it again changes nothing."""
     source_key = models.CharField(max_length=64, blank=True, default="")
-    # The same of where it comes from and what it is called there, which stays when it grows.
+    """The same of where it comes from and what it is called there, which stays when it grows."""
     import_job = models.ForeignKey(
         "ImportJob", models.SET_NULL, null=True, blank=True, related_name="conversations"
     )
     importing = models.BooleanField(default=False)
-    # Not all of its messages are stored. Till then it counts as deleted, so that no door opens.
+    """Not all of its messages are stored. Till then it counts as deleted, so that no door opens."""
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -171,13 +171,13 @@ class Turn(models.Model):
     model = models.CharField(max_length=200, blank=True, default="")
     error_code = models.CharField(max_length=64, blank=True, default="")
     error = models.JSONField(null=True, blank=True)
-    # The whole error as it is shown, so that a reload shows the same card.
+    """The whole error as it is shown, so that a reload shows the same card."""
     finish_reason = models.CharField(max_length=64, blank=True, default="")
     prompt_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     cached_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    # US dollars.
+    """US dollars."""
     started_at = models.DateTimeField(auto_now_add=True)
     first_token_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -234,7 +234,7 @@ class Message(models.Model):
     text = models.TextField(blank=True, default="")
     reasoning = models.TextField(blank=True, default="")
     added_context = models.TextField(blank=True, default="")
-    # What the program itself added to this message; sent with it, unchanged, for ever.
+    """What the program itself added to this message; sent with it, unchanged, for ever."""
     tool_calls = models.JSONField(default=list, blank=True)
     tool_call_id = models.CharField(max_length=200, blank=True, default="")
     tool_name = models.CharField(max_length=200, blank=True, default="")
@@ -246,7 +246,7 @@ class Message(models.Model):
     superseded_at = models.DateTimeField(null=True, blank=True)
     client_msg_id = models.UUIDField(null=True, blank=True)
     token_count = models.PositiveBigIntegerField(default=0)
-    # Ruler tokens, counted once at write.
+    """Ruler tokens, counted once at write."""
     event_no = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

@@ -26,19 +26,19 @@ class ImportJob(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="imports")
     file_name = models.CharField(max_length=200, blank=True, default="")
     size = models.PositiveBigIntegerField(default=0)
-    # Bytes.
+    """Bytes."""
     state = models.CharField(
         max_length=16, choices=ImportState.choices, default=ImportState.WAITING
     )
     done = models.PositiveIntegerField(default=0)
-    # Conversations that were imported, found here already, or refused.
+    """Conversations that were imported, found here already, or refused."""
     total = models.PositiveIntegerField(null=True, blank=True)
-    # None: not known.
+    """None: not known."""
     messages = models.PositiveBigIntegerField(default=0)
-    # Stored so far, those of an unfinished conversation included.
+    """Stored so far, those of an unfinished conversation included."""
     report = models.JSONField(default=dict, blank=True)
     error = models.JSONField(null=True, blank=True)
-    # Why it failed, as every error is told.
+    """Why it failed, as every error is told."""
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     lease_token = models.CharField(max_length=64, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)

@@ -25,7 +25,8 @@ class UserSettings(models.Model):
     shortcuts = models.BooleanField(default=True)
     default_model = models.CharField(max_length=200, blank=True, default="")
     notify = models.BooleanField(default=False)
-    # Whether the browser is asked to say when a reply has ended in a page that is not looked at.
+    """Whether the browser is asked to say when a reply has ended in a page that is not looked
+    at."""
 
     class Meta:
         verbose_name_plural = "user settings"
@@ -39,10 +40,10 @@ class DailyUse(models.Model):
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="daily_uses")
     day = models.DateField()
-    # In the server's time zone.
+    """In the server's time zone."""
     tokens = models.PositiveBigIntegerField(default=0)
     cost = models.DecimalField(max_digits=16, decimal_places=6, default=0)
-    # US dollars.
+    """US dollars."""
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["person", "day"], name="daily_use_once")]
@@ -67,9 +68,9 @@ class AccessRecord(models.Model):
     )
     conversation_code = models.UUIDField(null=True)
     owner_name = models.CharField(max_length=150, default="")
-    # Whose conversation it is, or the name of what was changed.
+    """Whose conversation it is, or the name of what was changed."""
     what = models.CharField(max_length=64)
-    # Which page: "summary", "messages", "conversation"; or what was done.
+    """Which page: "summary", "messages", "conversation"; or what was done."""
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

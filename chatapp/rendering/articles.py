@@ -79,10 +79,10 @@ class Article:
     thoughts: SafeString
     beneath: bool
     late: dict[str, object] | None
-    #: Why its reply is late, an error.
+    """Why its reply is late, an error."""
     outcome: Outcome | None
     keep_outcome: bool
-    #: The fragment does not know how the turn ended: what the screen shows of it stays.
+    """The fragment does not know how the turn ended: what the screen shows of it stays."""
 
 
 def article_of(

@@ -37,12 +37,12 @@ class Chip:
     label: str
     spoken: str
     percent: int
-    #: Usage of the budget, 0 to 100 and above.
+    """Usage of the budget, 0 to 100 and above."""
     level: str
-    #: ``calm``, ``near`` (the threshold is less than a tenth away) or ``over``.
+    """``calm``, ``near`` (the threshold is less than a tenth away) or ``over``."""
     segments: tuple[Segment, ...]
     tick: float
-    #: Where the threshold stands.
+    """Where the threshold stands."""
 
 
 def chip(context: ContextView) -> Chip:

@@ -40,9 +40,9 @@ class Terms:
     """What is looked for."""
 
     words: tuple[str, ...]
-    #: In small letters, each once, without stop words; of the last one the beginning is enough.
+    """In small letters, each once, without stop words; of the last one the beginning is enough."""
     runs: tuple[str, ...] = ()
-    #: What must be looked for as it stands, anywhere in a text.
+    """What must be looked for as it stands, anywhere in a text."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Part:
 
     text: str
     marked: bool = False
-    #: Whether this is what was looked for.
+    """Whether this is what was looked for."""
 
 
 def stem(word: str) -> str:

@@ -48,7 +48,7 @@ class Refused:
     """A conversation that could not be read, and why."""
 
     number: int
-    #: Its place in the file, 1 and up.
+    """Its place in the file, 1 and up."""
     sentence: str
 
 

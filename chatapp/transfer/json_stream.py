@@ -31,11 +31,11 @@ class Place:
     """Where in a file something stands."""
 
     number: int
-    #: Of the object in its list, 1 and up; 0 before the first.
+    """Of the object in its list, 1 and up; 0 before the first."""
     line: int
-    #: 1 and up.
+    """1 and up."""
     what: str = "Message"
-    #: What the objects of the list are.
+    """What the objects of the list are."""
 
     def refuse(self, sentence: str) -> NoReturn:
         """Raise ImportInvalid with the sentence behind this place, which is a field of it too."""

@@ -21,25 +21,25 @@ class ForeignMessage:
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[dict[str, Any], ...] = ()
-    #: OpenAI-style calls of an assistant message.
+    """OpenAI-style calls of an assistant message."""
     tool_call_id: str = ""
-    #: For a tool message: the call it answers.
+    """For a tool message: the call it answers."""
     tool_name: str = ""
     created_at: datetime | None = None
-    #: In UTC; None when the file does not say, or says something that is no time.
+    """In UTC; None when the file does not say, or says something that is no time."""
     partial: bool = False
-    #: A reply that was stopped or cut off.
+    """A reply that was stopped or cut off."""
     superseded: bool = False
-    #: Another text or reply stands in its place.
+    """Another text or reply stands in its place."""
     pinned: bool = False
     masked: bool = False
     added_context: str = ""
-    #: What this program itself had added to the message.
+    """What this program itself had added to the message."""
     turn: int | None = None
-    #: Our own export's number of the turn; None where a file knows no turns.
+    """Our own export's number of the turn; None where a file knows no turns."""
     turn_status: str = ""
     model: str = ""
-    #: Of that turn: how it ended, and who answered.
+    """Of that turn: how it ended, and who answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ class OwnState:
     archived: bool = False
     truncated_through: int = 0
     versions: tuple[Version, ...] = ()
-    #: Of the summary, oldest first.
+    """Of the summary, oldest first."""
     active: int = 0
-    #: The number of the version that is in force; 0 for none.
+    """The number of the version that is in force; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +65,13 @@ class Identity:
     """What tells a conversation from every other."""
 
     content: str
-    #: SHA-256, hexadecimal, over everything that was said, times apart.
+    """SHA-256, hexadecimal, over everything that was said, times apart."""
     whole: str
-    #: The same over that, the source's own id and all times; where neither is given, ``content``.
+    """The same over that, the source's own id and all times; where neither is given,
+    ``content``."""
     source: str
-    #: Over the source and its own id, which stay when the conversation grows; empty without an id.
+    """Over the source and its own id, which stay when the conversation grows; empty without an
+    id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +80,23 @@ class ForeignConversation:
 
     messages: Sequence[ForeignMessage]
     system_prompt: str = ""
-    #: The system messages before the first other message, joined by blank lines.
+    """The system messages before the first other message, joined by blank lines."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    #: What was not taken over -> how often.
+    """What was not taken over -> how often."""
     orphan_results: int = 0
-    #: Tool messages, kept, whose call is nowhere before them.
+    """Tool messages, kept, whose call is nowhere before them."""
     orphan_calls: int = 0
-    #: Calls, kept, that no tool message after them answers.
+    """Calls, kept, that no tool message after them answers."""
     title: str = ""
-    #: As the file gives it; empty when it does not.
+    """As the file gives it; empty when it does not."""
     source: str = ""
     source_id: str = ""
-    #: Whose export it is, and what the conversation is called there.
+    """Whose export it is, and what the conversation is called there."""
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    #: In UTC; None when the file does not say.
+    """In UTC; None when the file does not say."""
     own: OwnState | None = None
-    #: For our own exports.
+    """For our own exports."""
 
     @property
     def identity(self) -> Identity:

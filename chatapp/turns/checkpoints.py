@@ -34,14 +34,14 @@ class Checkpoints:
 
     def __init__(self) -> None:
         self._waiting: dict[int, Checkpoint] = {}
-        #: By message, of each the newest.
+        """By message, of each the newest."""
         self._waiters: list[asyncio.Future[set[int]]] = []
-        #: They are told which messages are streaming no more.
+        """They are told which messages are streaming no more."""
         self._worker: asyncio.Task[None] | None = None
         self._next_at = 0.0
         self._failing_since: float | None = None
         self._away = False
-        #: Nobody waits: nothing could be stored for so long.
+        """Nobody waits: nothing could be stored for so long."""
 
     async def store(self, one: Checkpoint) -> bool:
         """Return when the text is stored and may be shown; False: the turn is another's by now.

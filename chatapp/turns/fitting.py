@@ -46,16 +46,16 @@ class Means:
     profile: Profile
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
-    #: Tells viewers that what the model sees has changed.
+    """Tells viewers that what the model sees has changed."""
     masked: Callable[[Masked], Awaitable[None]] | None = None
-    #: Tells them of tool results that the model sees no more.
+    """Tells them of tool results that the model sees no more."""
     begun: Callable[[], Awaitable[None]] | None = None
-    #: Has them told that the turn begins, before what is done to make its request fit.
+    """Has them told that the turn begins, before what is done to make its request fit."""
     waits: Callable[[UserFacingError, float], object] | None = None
-    #: Tells them that the model server is busy and asked again in so many seconds.
+    """Tells them that the model server is busy and asked again in so many seconds."""
     engine_for: Callable[[Profile], Engine]
     refused: Report | None = None
-    #: What is known of the request that the provider has just refused as too long.
+    """What is known of the request that the provider has just refused as too long."""
 
     def engine(self, sized: Sizes) -> Engine:
         """What compression works with, for this model and as it counts this conversation."""
@@ -71,9 +71,9 @@ class Prepared:
     basis: build.Basis
     sizes: Sizes
     rests: bool = False
-    #: Summarising failed so often that no model is asked.
+    """Summarising failed so often that no model is asked."""
     extractable: bool = False
-    #: But an extract may stand in for one.
+    """But an extract may stand in for one."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class _Tried:
 
     compression_failed: bool = False
     decisions: list[dict[str, str]] = field(default_factory=list)
-    #: What was decided before, in order; the manifest tells the way and not only its end.
+    """What was decided before, in order; the manifest tells the way and not only its end."""
 
 
 async def prepare(conversation_id: int, means: Means, *, overflowed: bool = False) -> Prepared:

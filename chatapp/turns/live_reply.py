@@ -30,40 +30,40 @@ class LiveStream:
     pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
     flusher: asyncio.Task[None] | None = None
-    #: Shows what comes, until it has ``ended``.
+    """Shows what comes, until it has ``ended``."""
     flushing: bool = False
-    #: Some of it is being stored and shown right now.
+    """Some of it is being stored and shown right now."""
     ended: bool = False
     text: str = ""
-    #: What viewers have been told. All of it is stored: see ``gather``.
+    """What viewers have been told. All of it is stored: see ``gather``."""
     reasoning: str = ""
     stop_requested: bool = False
     shutting_down: bool = False
     finishing: bool = False
-    #: The last write is under way: whether the lease still holds is decided there.
+    """The last write is under way: whether the lease still holds is decided there."""
     lost: bool = False
-    #: Another process ended this turn: nothing more may be written.
+    """Another process ended this turn: nothing more may be written."""
     began: bool = False
-    #: A piece of the reply has come.
+    """A piece of the reply has come."""
     manifest: dict[str, Any] = field(default_factory=dict)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
-    #: The model has the request, or something else is to be told.
+    """The model has the request, or something else is to be told."""
     announced: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Viewers have been told that the turn begins.
+    """Viewers have been told that the turn begins."""
     waits: asyncio.Event = field(default_factory=asyncio.Event)
-    #: Something came.
+    """Something came."""
     _begun: bool = False
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
     _gathered: tuple[str, str] = ("", "")
-    #: Text and reasoning that are being stored, to be shown next.
+    """Text and reasoning that are being stored, to be shown next."""
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
     _unseen: list[tuple[str, str]] = field(default_factory=list)
-    #: Text and reasoning that were told while nobody looked, and are not rendered yet.
+    """Text and reasoning that were told while nobody looked, and are not rendered yet."""
     _unrendered: list[tuple[str, str]] = field(default_factory=list)
-    #: The same for those who look.
+    """The same for those who look."""
     _rendering: float = 0.0
-    #: Seconds that the last rendering took.
+    """Seconds that the last rendering took."""
     _flushed_at: float = 0.0
 
     def begin(self) -> None:

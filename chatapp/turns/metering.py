@@ -36,7 +36,7 @@ class _Call:
     texts: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     refused: bool = False
-    #: The server did not take it, so it cost nothing.
+    """The server did not take it, so it cost nothing."""
 
 
 def _was_at_work(error: LLMError) -> bool:

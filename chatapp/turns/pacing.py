@@ -16,7 +16,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.streams = 0
-        #: Replies that are being written.
+        """Replies that are being written."""
 
     @property
     def interval(self) -> float:

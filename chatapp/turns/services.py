@@ -37,7 +37,7 @@ class Machinery:
     demo: bool
     summary_model: str = ""
     automatic_titles: bool = False
-    #: Whether the model is asked for a title after a conversation's first reply.
+    """Whether the model is asked for a title after a conversation's first reply."""
 
     def engine(self, profile: Profile) -> Engine:
         """What compression works with for conversations of this model."""

@@ -72,7 +72,7 @@ class Asked:
 
     manifest: dict[str, Any]
     event_no: int
-    #: The number of stored changes when the request was made.
+    """The number of stored changes when the request was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

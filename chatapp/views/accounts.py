@@ -47,8 +47,8 @@ _BUSY = "Many people are signing in at this moment. Wait a few seconds and try a
 class LimitedAuthenticationForm(AuthenticationForm):
     """Name and password, of which only so many are looked at in a while."""
 
-    #: Seconds to wait; 0 when the attempt was looked at.
     retry_after = 0
+    """Seconds to wait; 0 when the attempt was looked at."""
 
     @sensitive_variables()
     def clean(self) -> dict[str, Any]:

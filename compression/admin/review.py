@@ -32,7 +32,7 @@ class Fact:
     label: str
     value: Any
     url: str = ""
-    #: Where the value leads, if anywhere.
+    """Where the value leads, if anywhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,7 @@ class ReviewAdmin(ModelAdmin):
     show_full_result_count = False
     review_template = "admin/compression/review.html"
     object_history_template = "admin/compression/history.html"
-    #: Lookups that links to the list carry, besides those of its filters.
+    """Lookups that links to the list carry, besides those of its filters."""
     linked_lookups: frozenset[str] = frozenset()
 
     class Media:

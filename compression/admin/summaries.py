@@ -81,7 +81,7 @@ class SummaryReviewAdmin(ReviewAdmin):
     ordering = ("-pk",)
 
     transcript: Transcript
-    #: The host's messages: an older version is restored only while they are what they were.
+    """The host's messages: an older version is restored only while they are what they were."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Who has the model's own change permission."""

@@ -142,9 +142,9 @@ class Checked:
 
     kept: Delta
     dropped: tuple[str, ...] = ()
-    #: A note for each entry that is not in ``kept``, with the reason.
+    """A note for each entry that is not in ``kept``, with the reason."""
     problems: tuple[str, ...] = ()
-    #: The same, as the one repair call names them; as many as ``dropped``.
+    """The same, as the one repair call names them; as many as ``dropped``."""
 
 
 def check_entries(delta: Delta, items: Sequence[Item], ledger: Ledger) -> Checked:

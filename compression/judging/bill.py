@@ -13,22 +13,22 @@ class Accounting:
     """The bill of one compression. Sizes in the model's own (calibrated) tokens."""
 
     tokens_before: int
-    #: Of the next request without it.
+    """Of the next request without it."""
     tokens_after: int
-    #: Of the next request with it.
+    """Of the next request with it."""
     cost_before: float | None
     cost_after: float | None
-    #: US dollars of the same requests, nothing of them in a cache; None when no price is known.
+    """US dollars of the same requests, nothing of them in a cache; None when no price is known."""
     lost_cache_tokens: int
-    #: What the next request must have read anew, though an unchanged one would be in the
-    #: provider's prompt cache: everything behind the instructions.
+    """What the next request must have read anew, though an unchanged one would be in the provider's
+    prompt cache: everything behind the instructions."""
     lost_cache_cost: float | None
-    #: US dollars that those tokens cost more than cached ones; None when no price is known.
+    """US dollars that those tokens cost more than cached ones; None when no price is known."""
     calls: int
     prompt_tokens: int
     completion_tokens: int
-    #: All calls of models on the way to this summary, as the providers counted: refused drafts,
-    #: repairs and the probe included.
+    """All calls of models on the way to this summary, as the providers counted: refused drafts,
+    repairs and the probe included."""
 
 
 def account(

@@ -63,30 +63,31 @@ class Findings:
     """A draft beside the extract of the same messages."""
 
     held: int
-    #: Facts of the messages that the draft's new lines hold.
+    """Facts of the messages that the draft's new lines hold."""
     least: int
-    #: Fewer are refused.
+    """Fewer are refused."""
     extract: int
-    #: Facts that the extract holds in all the room that there is.
+    """Facts that the extract holds in all the room that there is."""
     words: float
-    #: Different words of the draft that the messages hold; a pair of characters is half of one.
+    """Different words of the draft that the messages hold; a pair of characters is half of one."""
     words_share: float
-    #: Of all its words.
+    """Of all its words."""
     least_words: float
     least_share: float
-    #: With less of either, and hardly a fact, a draft is refused.
+    """With less of either, and hardly a fact, a draft is refused."""
     missing: tuple[tuple[int, int], ...] = ()
-    #: The first and last ``seq`` of each third that the extract speaks of and the draft does not.
+    """The first and last ``seq`` of each third that the extract speaks of and the draft does
+    not."""
     thirds: int = 0
-    #: Of which the extract speaks.
+    """Of which the extract speaks."""
     asked: bool = True
-    #: The extract has room to say anything; else a line of any kind is enough.
+    """The extract has room to say anything; else a line of any kind is enough."""
     says: bool = True
-    #: The draft's new lines have two words between them.
+    """The draft's new lines have two words between them."""
     closes: bool = False
-    #: The draft resolves or lifts what stood before.
+    """The draft resolves or lifts what stood before."""
     small_talk: bool = False
-    #: The messages hold hardly any words.
+    """The messages hold hardly any words."""
 
     @property
     def enough(self) -> int:
@@ -146,7 +147,7 @@ class Floor:
             frozenset(one for one in told if not holds(standing, one)) for told, _ in found
         )
         self.salient: frozenset[str] = frozenset().union(*(one for pair in found for one in pair))
-        #: What a reviewer would look for, see :func:`compression.judging.salience.salient`.
+        """What a reviewer would look for, see :func:`compression.judging.salience.salient`."""
 
     def findings(self, after: Ledger) -> Findings:
         """The draft beside the extract."""

@@ -49,9 +49,9 @@ class Measures:
     before: Usage
     after: Usage
     span_tokens: int
-    #: Ruler tokens that leave the tail.
+    """Ruler tokens that leave the tail."""
     growth_tokens: int
-    #: Ruler tokens by which summary and quoted pins grow.
+    """Ruler tokens by which summary and quoted pins grow."""
 
     @property
     def frees(self) -> float:
@@ -66,7 +66,7 @@ class Judgement:
     ledger: Ledger
     text: str
     summary_tokens: int
-    #: Ruler tokens.
+    """Ruler tokens."""
     audit: dict[str, object]
     measures: Measures
 
@@ -78,7 +78,7 @@ class Case:
     base_text: str
     base_ledger: Ledger
     items: Sequence[Item]
-    #: All live items after the old boundary.
+    """All live items after the old boundary."""
     span: Span
     sizes: Sizes
     settings: PlannerSettings
@@ -176,7 +176,7 @@ class _Whole:
     evicted: tuple[str, ...]
     notes: tuple[str, ...]
     beside: dict[str, int]
-    #: The draft's own facts, the extract's, and the lines filled by code.
+    """The draft's own facts, the extract's, and the lines filled by code."""
 
 
 def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:

@@ -116,7 +116,7 @@ class _Said:
     standing: bool
     takes_back: bool
     about: frozenset[str]
-    #: The beginnings of its words, those apart by which rules are told.
+    """The beginnings of its words, those apart by which rules are told."""
 
 
 def missed(items: Sequence[Item], ledger: Ledger) -> tuple[tuple[int, str], ...]:

@@ -197,7 +197,7 @@ class _Merge:
     notes: list[str] = field(default_factory=list)
     _known: set[tuple[Section, str]] = field(default_factory=set)
     _removed: set[str] = field(default_factory=set)
-    #: What a person struck out; it does not come back under another heading either.
+    """What a person struck out; it does not come back under another heading either."""
     _next_id: int = 0
 
     def __post_init__(self) -> None:

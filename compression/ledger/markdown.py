@@ -40,12 +40,12 @@ class ParsedLine:
     """One line of a summary's text."""
 
     section: Section | None
-    #: None: narrative.
+    """None: narrative."""
     text: str
     sources: tuple[int, ...]
-    #: As written, ranges spelt out; for narrative only the first and the last of them.
+    """As written, ranges spelt out; for narrative only the first and the last of them."""
     number: int
-    #: Where it begins in the text, 1 and up.
+    """Where it begins in the text, 1 and up."""
 
 
 def render(ledger: Ledger) -> str:

@@ -30,9 +30,9 @@ class Chunk:
 
     items: tuple[Item, ...]
     tokens: int = 0
-    #: Ruler tokens that they take in the call.
+    """Ruler tokens that they take in the call."""
     said: int = 0
-    #: Characters of its last message up to its end, when that goes on in the next part; else 0.
+    """Characters of its last message up to its end, when that goes on in the next part; else 0."""
 
     @property
     def first_seq(self) -> int:
@@ -51,11 +51,11 @@ class Plan:
 
     chunks: tuple[Chunk, ...]
     oldest: tuple[Item, ...] = ()
-    #: Messages that no model is asked about; of the last perhaps only the beginning.
+    """Messages that no model is asked about; of the last perhaps only the beginning."""
     nonce: str = ""
-    #: What the chunks are quoted with; their sizes hold for no other.
+    """What the chunks are quoted with; their sizes hold for no other."""
     originals: Mapping[int, Item] = field(default_factory=dict)
-    #: The messages by seq as they are, neither cut nor divided.
+    """The messages by seq as they are, neither cut nor divided."""
 
     @property
     def parts(self) -> int:
@@ -177,11 +177,11 @@ class Finished:
 
     draft: Draft
     through_seq: int
-    #: The last message that they stand for.
+    """The last message that they stand for."""
     parts: int
-    #: How many they are.
+    """How many they are."""
     said: int = 0
-    #: So many characters of the last message, when they do not stand for all of it; 0: for all.
+    """So many characters of the last message, when they do not stand for all of it; 0: for all."""
 
     def rest_of(self, items: Sequence[Item]) -> list[Item]:
         """The messages that they do not stand for, the rest of a divided one first."""

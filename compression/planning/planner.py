@@ -30,16 +30,16 @@ class PlannerSettings:
     """How much to keep."""
 
     threshold: float = 0.8
-    #: Share of the budget at which compression is triggered.
+    """Share of the budget at which compression is triggered."""
     keep_turns: int = 2
-    #: Turns that stay verbatim, when they fit in the tail's share.
+    """Turns that stay verbatim, when they fit in the tail's share."""
     keep_messages: int = 6
-    #: Messages that stay verbatim, when they fit in the tail's share.
+    """Messages that stay verbatim, when they fit in the tail's share."""
     summary_tokens: int = 1500
-    #: Ruler tokens that a summary may have at most.
+    """Ruler tokens that a summary may have at most."""
     prepare_messages: int = 0
-    #: Messages beyond those kept for which a run in the background is made whatever the usage;
-    #: 0: none is made for their number.
+    """Messages beyond those kept for which a run in the background is made whatever the usage; 0:
+    none is made for their number."""
 
     def frees(self, trigger: Trigger) -> float:
         """The share of the budget that a run for this reason must free."""
@@ -134,9 +134,9 @@ class _Room:
     """Ruler tokens that may stay verbatim."""
 
     tail: int
-    #: Of the tail.
+    """Of the tail."""
     landing: int
-    #: Of the tail and of the pins before it, which are quoted again.
+    """Of the tail and of the pins before it, which are quoted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +144,11 @@ class _Outline:
     """Running sums over the items, so that each question is answered in constant time."""
 
     before: list[int]
-    #: Ruler tokens of the items before each index; the last is the sum of all.
+    """Ruler tokens of the items before each index; the last is the sum of all."""
     pinned_before: list[int]
-    #: The same for pinned items.
+    """The same for pinned items."""
     cuts: list[int]
-    #: Indexes at which the tail may begin, rising; the last is the last turn's start.
+    """Indexes at which the tail may begin, rising; the last is the last turn's start."""
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> _Outline:

@@ -27,11 +27,11 @@ class PolicySettings:
     """When to act. All figures are shares of the budget."""
 
     threshold: float = 0.8
-    #: Compress from here on; clamped to 0.5 to 0.95.
+    """Compress from here on; clamped to 0.5 to 0.95."""
     soft_threshold: float = 0.65
-    #: Mask and prepare from here on.
+    """Mask and prepare from here on."""
     off: bool = False
-    #: A person turned automatic compression off: nothing happens until the request overflows.
+    """A person turned automatic compression off: nothing happens until the request overflows."""
 
     def __post_init__(self) -> None:
         clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))
@@ -48,29 +48,29 @@ class PolicyState:
     """What the conversation could do now."""
 
     ready: bool = False
-    #: A prepared draft waits.
+    """A prepared draft waits."""
     ready_frees: float | None = None
-    #: Share of the budget that it would free; None when not known.
+    """Share of the budget that it would free; None when not known."""
     breaker_open: bool = False
-    #: Too many runs were fruitless; the summariser is left alone.
+    """Too many runs were fruitless; the summariser is left alone."""
     extractable: bool = False
-    #: They were runs in the background, which no extract ends: one may still stand in.
+    """They were runs in the background, which no extract ends: one may still stand in."""
     undone: bool = False
-    #: The last change was an Undo: the automatic trigger waits until 0.95.
+    """The last change was an Undo: the automatic trigger waits until 0.95."""
     in_tool_loop: bool = False
-    #: The request continues a turn in which tools were called.
+    """The request continues a turn in which tools were called."""
     wound_down: bool = False
-    #: This turn was already told to wrap up.
+    """This turn was already told to wrap up."""
     maskable: float = 0.0
-    #: Share of the budget that masking would free; 0 when no batch is worth it.
+    """Share of the budget that masking would free; 0 when no batch is worth it."""
     failed: bool = False
-    #: Summarising has just come to nothing.
+    """Summarising has just come to nothing."""
     compressible: bool = False
-    #: The planner finds a span that is worth it.
+    """The planner finds a span that is worth it."""
     due: bool = False
-    #: As many messages lie beyond the tail as ask for a summary whatever the usage.
+    """As many messages lie beyond the tail as ask for a summary whatever the usage."""
     truncatable: bool = False
-    #: Whole turns could be left out of the request.
+    """Whole turns could be left out of the request."""
 
 
 def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decision:

@@ -27,9 +27,9 @@ class Report:
     """What a provider counted for one request."""
 
     counted: int
-    #: Ruler tokens of the request.
+    """Ruler tokens of the request."""
     reported: int
-    #: The provider's ``prompt_tokens``.
+    """The provider's ``prompt_tokens``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Line:
 
     calibration: float
     unseen: int = 0
-    #: Ruler tokens' worth of what the provider counts besides what it is sent.
+    """Ruler tokens' worth of what the provider counts besides what it is sent."""
 
 
 def line(calibration: float, reports: Sequence[Report], *, window: int) -> Line:

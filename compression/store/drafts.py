@@ -51,17 +51,17 @@ class Breaker:
     """Unsuccessful runs since the last success of any kind, a person's change included."""
 
     fruitless: int = 0
-    #: Runs whose draft freed too little.
+    """Runs whose draft freed too little."""
     failures: int = 0
-    #: Runs that gave no fit draft at all.
+    """Runs that gave no fit draft at all."""
     waited: int = 0
-    #: Those of either kind that the conversation waited for: no extract was fit either.
+    """Those of either kind that the conversation waited for: no extract was fit either."""
     tail_tokens: int = 0
-    #: Ruler tokens of all live messages after the boundary at the last of them.
+    """Ruler tokens of all live messages after the boundary at the last of them."""
     reason: str = ""
-    #: Why the last of them came to nothing, a sentence.
+    """Why the last of them came to nothing, a sentence."""
     cancelled: int = 0
-    #: Since then, how many runs that a request waited for a person cancelled.
+    """Since then, how many runs that a request waited for a person cancelled."""
 
 
 def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item, ...]]:

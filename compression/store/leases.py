@@ -30,10 +30,10 @@ class CompressionState:
     running: bool = False
     trigger: Trigger | None = None
     locks_input: bool = False
-    #: The page's courtesy: a send is accepted all the same.
+    """The page's courtesy: a send is accepted all the same."""
     started_at: datetime | None = None
     died: Trigger | None = None
-    #: What the last run was for, if it ended with its process and none has begun since.
+    """What the last run was for, if it ended with its process and none has begun since."""
 
 
 def claim(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> str | None:

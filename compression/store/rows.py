@@ -33,10 +33,10 @@ class Base:
 
     conversation_id: int
     text: str = ""
-    #: The active summary as Markdown; empty for none.
+    """The active summary as Markdown; empty for none."""
     ledger: Ledger = field(default_factory=Ledger)
     boundary: int = 0
-    #: ``seq`` of the last message that the summary stands for.
+    """``seq`` of the last message that the summary stands for."""
     version: int = 0
 
 
@@ -49,22 +49,22 @@ class FitDraft:
     ledger: Ledger
     first_seq: int
     through_seq: int
-    #: The new boundary.
+    """The new boundary."""
     message_count: int
     fingerprint: str
-    #: Of the span's items, see :func:`compression.store.fingerprint`.
+    """Of the span's items, see :func:`compression.store.fingerprint`."""
     source_tokens: int
     summary_tokens: int
-    #: Both ruler tokens.
+    """Both ruler tokens."""
     usage_before: float | None = None
     usage_after: float | None = None
-    #: Shares of the budget.
+    """Shares of the budget."""
     model: str = ""
     prompt_version: str = ""
     cost: float | None = None
-    #: US dollars.
+    """US dollars."""
     duration: float | None = None
-    #: Seconds.
+    """Seconds."""
     degraded: bool = False
     audit: Mapping[str, Any] = field(default_factory=dict)
 

@@ -15,7 +15,7 @@ class StandsFor:
     first_seq: int = 0
     message_count: int = 0
     source_tokens: int = 0
-    #: Ruler tokens.
+    """Ruler tokens."""
 
 
 def stands_for(row: AbstractSummary) -> StandsFor:

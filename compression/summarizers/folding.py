@@ -29,13 +29,13 @@ class Aids:
 
     extract: Summarizer | None
     may_extract: Callable[[], Awaitable[bool]]
-    #: Whether the extract may stand in for a model that failed.
+    """Whether the extract may stand in for a model that failed."""
     most_calls: int
-    #: Of models, for all parts.
+    """Of models, for all parts."""
     tell: Tell
     keep: Keep
     bound: Callable[[Ledger], tuple[Ledger, tuple[str, ...]]]
-    #: The ledger without the new rules that have no room, and notes. Slow.
+    """The ledger without the new rules that have no room, and notes. Slow."""
 
 
 async def folded(

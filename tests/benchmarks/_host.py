@@ -49,11 +49,11 @@ class Host:
     boundary: int = 0
     ready: tuple[Span, Judgement] | None = None
     refused: int = 0
-    #: Drafts of the model that were not applied.
+    """Drafts of the model that were not applied."""
     filled: int = 0
-    #: Lines that code filled into thin drafts of it.
+    """Lines that code filled into thin drafts of it."""
     summary_prompts: int = 0
-    #: Prompt tokens of all summary calls.
+    """Prompt tokens of all summary calls."""
     compressions: int = 0
 
     def say(self, role: Role, text: str) -> None:

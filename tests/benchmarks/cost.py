@@ -35,16 +35,16 @@ class Bill:
 
     name: str
     plain: int = 0
-    #: Prompt tokens without a cache.
+    """Prompt tokens without a cache."""
     cached: float = 0.0
-    #: The same with the cached prefix at a tenth.
+    """The same with the cached prefix at a tenth."""
     summaries: int = 0
-    #: Prompt tokens of summary calls, in both figures already.
+    """Prompt tokens of summary calls, in both figures already."""
     largest: int = 0
     applied: int = 0
-    #: Summaries that say nothing and were put in place all the same.
+    """Summaries that say nothing and were put in place all the same."""
     broken: int = 0
-    #: Requests in which a rule was missing.
+    """Requests in which a rule was missing."""
     _before: Messages = field(default_factory=tuple)
 
     def charge(self, messages: Messages, rules: Sequence[str]) -> None:

@@ -24,14 +24,14 @@ class Point:
     """One summariser's state after one compression."""
 
     facts: int
-    #: Planted below the boundary and found in the summary.
+    """Planted below the boundary and found in the summary."""
     facts_planted: int
     rules: int
     rules_planted: int
     forged: int
-    #: Things in the summary that nobody said.
+    """Things in the summary that nobody said."""
     tokens: int
-    #: Calibrated tokens of the summary as it is sent.
+    """Calibrated tokens of the summary as it is sent."""
     usage: float
 
 
@@ -41,9 +41,9 @@ class Run:
 
     points: list[Point]
     refused: int
-    #: Drafts of the model that were not applied.
+    """Drafts of the model that were not applied."""
     filled: int
-    #: Lines that code filled into thin drafts.
+    """Lines that code filled into thin drafts."""
 
 
 async def run(quality: str) -> Run:

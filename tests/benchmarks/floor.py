@@ -48,9 +48,9 @@ class Row:
     filled: int = 0
     refused: int = 0
     lines: int = 0
-    #: Filled by code, in all.
+    """Filled by code, in all."""
     shares: list[float] = field(default_factory=list)
-    #: Facts held, of those that the extract holds; where it holds any.
+    """Facts held, of those that the extract holds; where it holds any."""
 
 
 def conversations() -> Iterator[tuple[str, list[Item]]]:

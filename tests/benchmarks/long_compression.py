@@ -36,15 +36,15 @@ class Course:
     seconds: float = 0.0
     calls: int = 0
     filled: float = 0.0
-    #: The part of the window that a call takes on average, its answer included.
+    """The part of the window that a call takes on average, its answer included."""
     pause: float = 0.0
-    #: Seconds for which the event loop stood still at most.
+    """Seconds for which the event loop stood still at most."""
     told: list[str] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
     extracted: list[str] = field(default_factory=list)
     applied: bool = False
     refused: int = 0
-    #: Calls above the window.
+    """Calls above the window."""
     tokens: tuple[int, int] = (0, 0)
 
 

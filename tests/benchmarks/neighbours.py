@@ -57,7 +57,7 @@ class Waits:
     page: list[float] = field(default_factory=list)
     send: list[float] = field(default_factory=list)
     refused: int = 0
-    #: Pages and sends that were answered otherwise than they should, or not at all.
+    """Pages and sends that were answered otherwise than they should, or not at all."""
 
 
 def main() -> int:

@@ -35,11 +35,11 @@ class Course:
     """What one conversation saw."""
 
     answered: list[float] = field(default_factory=list)
-    #: Seconds from each send to the end of its reply.
+    """Seconds from each send to the end of its reply."""
     locked: float = 0.0
-    #: Seconds for which the input was locked.
+    """Seconds for which the input was locked."""
     applied: list[tuple[str, float]] = field(default_factory=list)
-    #: Trigger and seconds of what put a summary in place.
+    """Trigger and seconds of what put a summary in place."""
 
 
 def main() -> int:

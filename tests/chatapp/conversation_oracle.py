@@ -59,9 +59,9 @@ class Oracle:
     versions: dict[int, Shown] = field(default_factory=lambda: {0: Shown([], 0)})
     pinned: set[int] = field(default_factory=set)
     last: tuple[object, tuple[dict[str, Any], ...]] | None = None
-    #: The last request, and all that may legitimately change its beginning.
+    """The last request, and all that may legitimately change its beginning."""
     changes: int = 0
-    #: Edits and regenerations: each may change a request anywhere.
+    """Edits and regenerations: each may change a request anywhere."""
 
     def say(self, seq: int, role: str, text: str, *, tool: bool = False) -> None:
         self.messages[seq] = Said(role, text, tool=tool)

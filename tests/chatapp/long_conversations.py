@@ -41,12 +41,12 @@ class StrictUpstream:
     window: int
     factor: float = 1.0
     unseen: int = 0
-    #: Tokens that it puts before each request without a word.
+    """Tokens that it puts before each request without a word."""
     answer: Callable[[Json], Script] = default_answer
     overflow: Callable[[int, int], Script] | None = None
-    #: (tokens, window) -> how it refuses; None: OpenAI's words.
+    """(tokens, window) -> how it refuses; None: OpenAI's words."""
     sizes: list[int] = field(default_factory=list)
-    #: Tokens of each request, the reply that it asks for included.
+    """Tokens of each request, the reply that it asks for included."""
     refused: list[Json] = field(default_factory=list)
 
     def tokens(self, request: Json) -> int:
@@ -94,7 +94,7 @@ class Talk:
     upstream: FakeUpstream
     strict: StrictUpstream
     longest_pause: float = 0.0
-    #: Seconds for which the event loop stood still at most.
+    """Seconds for which the event loop stood still at most."""
 
     async def say(self, text: str) -> Mapping[str, Any]:
         """Send, wait for the turn and all that follows it; the turn's JSON, or the refusal's."""

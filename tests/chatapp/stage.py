@@ -72,7 +72,7 @@ class Stage:
     announcer: Announcer
     runner: Runner
     seen: list[Published] = field(default_factory=list)
-    #: What a viewer of ``code`` was told so far.
+    """What a viewer of ``code`` was told so far."""
     _came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def rest(self) -> None:

@@ -61,7 +61,7 @@ class Follower:
         self.mirror = Mirror()
         self.journal: list[Json] = []
         self.longest: dict[int, str] = {}
-        #: The most that was ever shown of each message.
+        """The most that was ever shown of each message."""
         self.close_code: int | None = None
         self.connections = 0
         self._changed = asyncio.Event()

@@ -44,9 +44,9 @@ class Tab:
 
     client: JsonClient
     shown: int = 0
-    #: Characters of the reply.
+    """Characters of the reply."""
     states: list[tuple[float, Json]] = field(default_factory=list)
-    #: When each came, and what it said.
+    """When each came, and what it said."""
 
     async def follow(self) -> None:
         """Until it is cancelled."""

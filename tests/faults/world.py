@@ -43,8 +43,8 @@ class World:
 
     def __init__(self, folder: Path, *, database: str, redis: str, upstream_port: int) -> None:
         self.folder = folder
-        #: Seconds of a turn's lease, in processes that start from now on.
         self.lease = 3.0
+        """Seconds of a turn's lease, in processes that start from now on."""
         self.redis = redis
         self.database = Database(database)
         self.upstream_port = upstream_port

@@ -22,9 +22,9 @@ class Adaptation:
     supports_system_role: bool = True
     supports_tools: bool = True
     knows_max_tokens: bool = True
-    #: False: the limit is called ``max_completion_tokens`` there. Not kept in the profile.
+    """False: the limit is called ``max_completion_tokens`` there. Not kept in the profile."""
     max_output_tokens: int | None = None
-    #: No longer reply may be asked for; None: as long as one likes.
+    """No longer reply may be asked for; None: as long as one likes."""
 
     def apply(self, request: ChatRequest) -> dict[str, Any]:
         """The JSON body of the request."""

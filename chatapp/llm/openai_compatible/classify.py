@@ -106,9 +106,9 @@ class Words:
     kind: str = ""
     parameter: str = ""
     window: int | None = None
-    #: The context window as a number of its own (llama.cpp's ``n_ctx``).
+    """The context window as a number of its own (llama.cpp's ``n_ctx``)."""
     status: int = 0
-    #: A status given inside the body.
+    """A status given inside the body."""
 
     @property
     def all(self) -> str:

@@ -17,23 +17,23 @@ class Limits:
     """The limits of one call. Times in seconds."""
 
     connect: float = 10.0
-    #: For a connection, and for a free place in the pool.
+    """For a connection, and for a free place in the pool."""
     first_token: float = 120.0
-    #: From asking to the first content; comments and empty pieces do not count.
+    """From asking to the first content; comments and empty pieces do not count."""
     between_tokens: float = 60.0
-    #: From one piece of content to the next.
+    """From one piece of content to the next."""
     closing: float = 2.0
-    #: From the finish reason to the end, for usage and ``[DONE]``.
+    """From the finish reason to the end, for usage and ``[DONE]``."""
     total: float = 300.0
-    #: For everything, retries included.
+    """For everything, retries included."""
     max_reply_characters: int = 400_000
-    #: Text, reasoning and tool arguments together.
+    """Text, reasoning and tool arguments together."""
     retry_budget: float = 20.0
-    #: In which a busy server is asked again.
+    """In which a busy server is asked again."""
     attempts: int = 3
-    #: How often at most, the first time included.
+    """How often at most, the first time included."""
     retry_wait: float = 0.5
-    #: Before the second attempt; longer before the third, unless the server says how long.
+    """Before the second attempt; longer before the third, unless the server says how long."""
 
 
 class Clock:

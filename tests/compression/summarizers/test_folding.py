@@ -46,9 +46,9 @@ class Scribe:
     def __init__(self, label: str = "scribe") -> None:
         self.label = label
         self.shown: list[tuple[int, int]] = []
-        #: First and last seq of each call.
+        """First and last seq of each call."""
         self.faults: dict[int, Fault] = {}
-        #: For each call whose messages begin at or behind a seq, and reach it: what comes instead.
+        """What comes instead, for calls whose messages begin at or behind a seq and reach it."""
         self.lasting: Fault | None = None
         self.holds: dict[int, asyncio.Event] = {}
         self.began: asyncio.Event = asyncio.Event()
@@ -537,7 +537,7 @@ class Obedient(Scribe):
     def __init__(self) -> None:
         super().__init__()
         self.notes: list[str] = []
-        #: As each call was shown them.
+        """As each call was shown them."""
 
     async def __call__(self, **asked: Any) -> Completion:
         self.notes.append(asked["user"].split("<message-")[0])
