@@ -26,6 +26,7 @@
     │   ├── ImportBroken            import_broken       500
     │   ├── LinkExpired             link_expired        410
     │   ├── RateLimited             rate_limited        429
+    │   ├── SearchTooSlow           search_too_slow     422
     │   ├── StorageUnavailable      storage_unavailable 503
     │   └── InternalError           internal            500
     └── LLMError                    (chatapp.llm.errors)

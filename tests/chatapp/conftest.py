@@ -26,15 +26,15 @@ async def upstream(settings: Any, transactional_db: None) -> AsyncIterator[FakeU
 
 
 @pytest.fixture
-async def client(upstream: FakeUpstream, alice: User) -> AsyncClient:
-    """Alice's browser."""
+async def chat_client(upstream: FakeUpstream, alice: User) -> AsyncClient:
+    """Alice's browser; pytest-django's own ``client`` is nobody's."""
     return await signed_in(alice)
 
 
 @pytest.fixture
-async def code(client: AsyncClient) -> str:
+async def code(chat_client: AsyncClient) -> str:
     """Alice's conversation, still empty."""
-    return await new_conversation(client)
+    return await new_conversation(chat_client)
 
 
 @pytest.fixture
@@ -44,9 +44,9 @@ async def pk(code: str) -> int:
 
 
 @pytest.fixture
-async def screen(client: AsyncClient, code: str) -> AsyncIterator[Screen]:
+async def screen(chat_client: AsyncClient, code: str) -> AsyncIterator[Screen]:
     """A screen that follows the conversation and has been told how it is."""
-    screen = Screen(client, code)
+    screen = Screen(chat_client, code)
     await screen.connect()
     await screen.until("state")
     yield screen

@@ -31,8 +31,8 @@ def slow(words: int) -> Script:
     return Script(steps=(*steps, Finish("stop")))
 
 
-async def test_it_tells_what_happens(screen: Screen, client: AsyncClient, code: str) -> None:
-    begun = await send(client, code)
+async def test_it_tells_what_happens(screen: Screen, chat_client: AsyncClient, code: str) -> None:
+    begun = await send(chat_client, code)
     told = await screen.until("title-changed")
     types = [event["type"] for event in told]
     assert types[:3] == ["message-added", "message-added", "turn-started"]
@@ -55,7 +55,7 @@ async def test_it_tells_what_happens(screen: Screen, client: AsyncClient, code: 
 
 @pytest.mark.parametrize("index", range(9))
 async def test_i4_d06_cut_off_at_any_event(
-    screen: Screen, client: AsyncClient, code: str, upstream: FakeUpstream, index: int
+    screen: Screen, chat_client: AsyncClient, code: str, upstream: FakeUpstream, index: int
 ) -> None:
     """I4, D06: disconnected after so many events, and again, and back with ``after``.
 
@@ -63,7 +63,7 @@ async def test_i4_d06_cut_off_at_any_event(
     on whose offset does not continue what the viewer has.
     """
     upstream.enqueue(slow(30))
-    await send(client, code, f"Question {index}")
+    await send(chat_client, code, f"Question {index}")
     for _ in range(index):
         await screen.next()
     for _ in range(3):
@@ -81,7 +81,7 @@ async def test_i4_d06_cut_off_at_any_event(
 
 async def test_i4_d03_when_every_message_is_lost(
     screen: Screen,
-    client: AsyncClient,
+    chat_client: AsyncClient,
     code: str,
     upstream: FakeUpstream,
     monkeypatch: pytest.MonkeyPatch,
@@ -97,7 +97,7 @@ async def test_i4_d03_when_every_message_is_lost(
     await screen.connect()
     await screen.next()
     upstream.enqueue(slow(10))
-    await send(client, code)
+    await send(chat_client, code)
     event = await screen.next()
     while not screen.title or screen.turn is not None:
         event = await screen.next()
@@ -141,11 +141,11 @@ async def test_a_gap_in_the_numbers_is_answered_by_one_state(screen: Screen, cod
 
 
 async def test_a_gap_in_a_text_is_answered_by_one_state(
-    screen: Screen, client: AsyncClient, code: str, upstream: FakeUpstream
+    screen: Screen, chat_client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("Well"), Wait(gate), Text(", yes."), Finish("stop"))))
-    begun = await send(client, code)
+    begun = await send(chat_client, code)
     (*_, delta) = await screen.until("delta")
     assert (delta["offset"], delta["text"], delta["turn"]) == (0, "Well", begun["turn"])
     row = await Conversation.objects.aget(code=code)
@@ -188,7 +188,7 @@ async def test_i4_a_text_that_is_ahead_of_an_untold_change_brings_it(
 
 
 async def test_i4_what_came_while_nobody_looked_is_shown_once(
-    client: AsyncClient, code: str, upstream: FakeUpstream
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
     """As HTML: whole blocks were closed before the viewer came back, and are in its first state.
 
@@ -203,16 +203,16 @@ async def test_i4_what_came_while_nobody_looked_is_shown_once(
         Text("\n\nFour"),
     ]
     upstream.enqueue(Script(steps=(*steps, Delay(0.5), Finish("stop"))))
-    first = Screen(client, code, html=True)
+    first = Screen(chat_client, code, html=True)
     await first.connect()
-    await send(client, code)
+    await send(chat_client, code)
     while "One" not in await first.fragment():
         continue
     await first.disconnect()
     unseen.set()
     reply = Message.objects.filter(conversation__code=code, seq=2, text__contains="Three")
     await until(reply.exists)
-    again = Screen(client, code, html=True)
+    again = Screen(chat_client, code, html=True)
     await again.connect()
     closed, _ = parts(await again.fragment())
     seen.set()
@@ -261,14 +261,14 @@ async def test_d05_a_burst_ends_in_one_state(
 
 
 async def test_i4_what_another_conversation_teaches_changes_the_figures_here(
-    screen: Screen, client: AsyncClient, code: str, monkeypatch: pytest.MonkeyPatch
+    screen: Screen, chat_client: AsyncClient, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The provider counts otherwise than thought: said at the next look, with nothing stored here.
 
     Breaks when: ``_look`` compares what is stored of the conversation only.
     """
     monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
-    await send(client, code)
+    await send(chat_client, code)
     while not screen.title:
         # By its own event, or by the state of a look that was faster.
         await screen.next()
@@ -285,7 +285,7 @@ async def test_i4_what_another_conversation_teaches_changes_the_figures_here(
 
 
 async def test_what_a_server_refuses_is_known_at_once(
-    client: AsyncClient, code: str, upstream: FakeUpstream
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
     """Breaks when: what the client learns is stored past the catalogue, which believes what it
     read for five seconds.
@@ -293,7 +293,7 @@ async def test_what_a_server_refuses_is_known_at_once(
     catalogue = wiring.machinery().catalogue
     assert (await catalogue.profile("")).supports_usage
     upstream.enqueue(failing(400, "Unrecognized request argument supplied: stream_options"))
-    await send(client, code)
+    await send(chat_client, code)
     await settle()
     assert not (await catalogue.profile("")).supports_usage
 
@@ -301,7 +301,7 @@ async def test_what_a_server_refuses_is_known_at_once(
 @pytest.mark.parametrize("how", ["sign-out", "password", "deactivation", "deletion"])
 async def test_i20_a_revoked_viewer_is_sent_away(
     screen: Screen,
-    client: AsyncClient,
+    chat_client: AsyncClient,
     code: str,
     alice: User,
     how: str,
@@ -319,21 +319,21 @@ async def test_i20_a_revoked_viewer_is_sent_away(
     expected = consumers.SIGNED_OUT
     match how:
         case "sign-out":
-            await client.post("/accounts/logout/")
+            await chat_client.post("/accounts/logout/")
         case "password":
             alice.set_password("another one entirely")
             await alice.asave()
         case "deactivation":
             await User.objects.filter(pk=alice.pk).aupdate(is_active=False)
         case "deletion":
-            await client.post(f"/c/{code}/delete/", headers=JSON)
+            await chat_client.post(f"/c/{code}/delete/", headers=JSON)
             expected = consumers.NO_SUCH_CONVERSATION
     assert await screen.next() == {"type": "closed", "code": expected}
 
 
 async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
     screen: Screen,
-    client: AsyncClient,
+    chat_client: AsyncClient,
     code: str,
     upstream: FakeUpstream,
     monkeypatch: pytest.MonkeyPatch,
@@ -349,11 +349,11 @@ async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
     await screen.until("state")
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("one "), Wait(gate), Finish("stop"))))
-    await send(client, code)
+    await send(chat_client, code)
     while screen.turn is None:
         # By its own event, or by the state of a look that was faster.
         await screen.next()
-    await client.post("/accounts/logout/")
+    await chat_client.post("/accounts/logout/")
     while (event := await screen.next())["type"] != "closed":
         assert screen.turn is not None
     assert event["code"] == consumers.SIGNED_OUT
@@ -374,12 +374,12 @@ async def test_our_own_end_brings_the_page_back(
 
 @pytest.mark.parametrize("after", ["-1", "x", "", "9" * 30, "１", "5000", "next"])
 async def test_an_after_that_cannot_be_is_all(
-    screen: Screen, client: AsyncClient, code: str, after: str
+    screen: Screen, chat_client: AsyncClient, code: str, after: str
 ) -> None:
-    await send(client, code)
+    await send(chat_client, code)
     await settle()
     await screen.disconnect()
-    another = Screen(client, code)
+    another = Screen(chat_client, code)
     latest = (await Conversation.objects.aget(code=code)).event_no
     another.seen = latest + 1 if after == "next" else after  # type: ignore[assignment]
     await another.connect()

@@ -57,7 +57,7 @@ async def use_up(person: User) -> None:
 
 
 async def test_r03_past_the_limit_nothing_is_sent(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
 ) -> None:
     """R03: what was begun within it goes on; then a sentence says when the next day begins.
 
@@ -65,20 +65,20 @@ async def test_r03_past_the_limit_nothing_is_sent(
     """
     upstream.enqueue(answer(900, 99))
     upstream.enqueue(answer(900, 200))
-    await send(client, code)
+    await send(chat_client, code)
     await settle()
     assert (await used(alice)).tokens == 999
-    await send(client, code, "And then?")
+    await send(chat_client, code, "And then?")
     await settle()
     assert (await used(alice)).tokens == 2_099
     fields = {"text": "More", "client_msg_id": AN_ID}
-    refused = await client.post(f"/c/{code}/messages/", fields, headers=JSON)
+    refused = await chat_client.post(f"/c/{code}/messages/", fields, headers=JSON)
     assert refused.status_code == 429
     error = refused.json()["error"]
     assert error["code"] == "daily_limit"
     assert "A new day begins at 00:00 UTC, in " in error["message"]
     assert datetime.fromisoformat(error["fields"]["ends_at"]) > timezone.now()
-    as_card = await client.post(f"/c/{code}/messages/", fields, headers=HTMX)
+    as_card = await chat_client.post(f"/c/{code}/messages/", fields, headers=HTMX)
     assert "A new day begins at" in as_card.content.decode()
     assert len(upstream.chats) == 2
     row = await Conversation.objects.aget()
@@ -100,7 +100,7 @@ async def test_r03_past_the_limit_nothing_is_sent(
     ],
 )
 async def test_r03_nor_by_any_other_way(
-    client: AsyncClient,
+    chat_client: AsyncClient,
     code: str,
     upstream: FakeUpstream,
     alice: User,
@@ -111,23 +111,23 @@ async def test_r03_nor_by_any_other_way(
 
     Breaks when: one of the ways to a call does not ask.
     """
-    await send(client, code)
+    await send(chat_client, code)
     await settle()
     await use_up(alice)
     before, calls = await Turn.objects.acount(), len(upstream.chats)
     address = path if path.startswith("/") else f"/c/{code}/{path}"
-    refused = await client.post(address, fields, headers=JSON)
+    refused = await chat_client.post(address, fields, headers=JSON)
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "daily_limit")
     await settle()
     assert await Turn.objects.acount() == before
     assert await Conversation.objects.acount() == 1
     assert len(upstream.chats) == calls
-    shown = (await client.get(f"/c/{code}/", headers=JSON)).json()["messages"]
+    shown = (await chat_client.get(f"/c/{code}/", headers=JSON)).json()["messages"]
     assert shown[0]["text"] == "Hello"
 
 
 async def test_what_waits_is_sent_the_next_day(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
 ) -> None:
     """A queued message stays queued; one more is refused at once.
 
@@ -135,8 +135,8 @@ async def test_what_waits_is_sent_the_next_day(
     """
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("I"), Wait(gate), Finish("stop"), Usage(900, 200))))
-    await send(client, code)
-    await send(client, code, "After that")
+    await send(chat_client, code)
+    await send(chat_client, code, "After that")
     gate.set()
     await settle()
     row = await Conversation.objects.aget()
@@ -150,21 +150,21 @@ async def test_what_waits_is_sent_the_next_day(
 
 
 async def test_nothing_is_queued_for_another_day(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
 ) -> None:
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("I"), Wait(gate), Finish("stop"))))
-    await send(client, code)
+    await send(chat_client, code)
     await use_up(alice)
     fields = {"text": "More", "client_msg_id": AN_ID}
-    refused = await client.post(f"/c/{code}/messages/", fields, headers=JSON)
+    refused = await chat_client.post(f"/c/{code}/messages/", fields, headers=JSON)
     assert refused.json()["error"]["code"] == "daily_limit"
     gate.set()
     await settle()
 
 
 async def test_r03_a_reply_that_was_stopped_counts(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User
 ) -> None:
     """R03: by the ruler, since nobody says what it took.
 
@@ -172,9 +172,9 @@ async def test_r03_a_reply_that_was_stopped_counts(
     """
     gate = asyncio.Event()
     upstream.enqueue(Script(steps=(Text("word " * 100), Wait(gate), Finish("stop"))))
-    await send(client, code, "Tell me " * 50)
+    await send(chat_client, code, "Tell me " * 50)
     await until(lambda: Message.objects.filter(seq=2, text__contains="word").exists())
-    await client.post(f"/c/{code}/stop/", headers=JSON)
+    await chat_client.post(f"/c/{code}/stop/", headers=JSON)
     gate.set()
     await settle()
     assert 200 <= (await used(alice)).tokens < 600
@@ -236,44 +236,44 @@ async def test_r03_a_long_summary_ends_at_the_limit(
 
 
 async def test_titles_and_preparation_are_left_out_quietly(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User, settings: Any
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User, settings: Any
 ) -> None:
     """Breaks when: the model is asked for a title past the limit."""
     settings.AUTOMATIC_TITLES = True
     async with fresh_product():
         upstream.enqueue(answer(900, 200))
-        await send(client, code)
+        await send(chat_client, code)
         await settle()
         assert len(upstream.chats) == 1
         assert (await Conversation.objects.aget()).title == "Hello"
 
 
 async def test_money_is_limited_too(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User, settings: Any
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User, settings: Any
 ) -> None:
     """Breaks when: the cost of a call is not added up, or not asked for."""
     settings.DAILY_TOKENS_PER_USER, settings.DAILY_COST_PER_USER = 0, 0.01
     upstream.enqueue(answer(4_000, 1_000))
-    await send(client, code)
+    await send(chat_client, code)
     await settle()
     sources = {"input_price": "operator", "output_price": "operator"}
     await ModelProfile.objects.aupdate(input_price=2, output_price=8, sources=sources)
     async with fresh_product():
         upstream.enqueue(answer(4_000, 1_000))
-        await send(client, code, "Again")
+        await send(chat_client, code, "Again")
         await settle()
         assert (await used(alice)).cost == Decimal("0.016")
         fields = {"text": "More", "client_msg_id": AN_ID}
-        refused = await client.post(f"/c/{code}/messages/", fields, headers=JSON)
+        refused = await chat_client.post(f"/c/{code}/messages/", fields, headers=JSON)
         assert refused.status_code == 429
 
 
 async def test_without_a_limit_nothing_is_counted(
-    client: AsyncClient, code: str, upstream: FakeUpstream, alice: User, settings: Any
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream, alice: User, settings: Any
 ) -> None:
     settings.DAILY_TOKENS_PER_USER = 0
     upstream.enqueue(answer(900, 200))
-    await send(client, code)
+    await send(chat_client, code)
     await settle()
     assert not await DailyUse.objects.aexists()
 

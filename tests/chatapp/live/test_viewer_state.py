@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pyte
 
 
 async def test_i4_a_socket_that_connects_late_is_told_the_whole_reply(
-    client: AsyncClient, code: str, upstream: FakeUpstream
+    chat_client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
     """I4: a message was queued in mid-reply, which raised the number past the reply's own.
 
@@ -49,13 +49,13 @@ async def test_i4_a_socket_that_connects_late_is_told_the_whole_reply(
     more, end = asyncio.Event(), asyncio.Event()
     steps = (Text("One two "), Wait(more), Text("three "), Wait(end), Text("four"), Finish("stop"))
     upstream.enqueue(Script(steps=steps))
-    await send(client, code)
+    await send(chat_client, code)
     reply = Message.objects.filter(conversation__code=code, seq=2)
     await until(lambda: reply.filter(text__contains="two").exists())
-    await send(client, code, "And then?")
-    page = Pages((await client.get(f"/c/{code}/")).content.decode())
+    await send(chat_client, code, "And then?")
+    page = Pages((await chat_client.get(f"/c/{code}/")).content.decode())
     assert page.text[2] == ["One", "two"]
-    late = Screen(client, code, html=True)
+    late = Screen(chat_client, code, html=True)
     late.seen = (await Conversation.objects.aget(code=code)).event_no
     more.set()
     await until(lambda: reply.filter(text__contains="three").exists())
@@ -207,17 +207,17 @@ async def test_a_failed_or_refused_run_is_told(
 
 @pytest.mark.parametrize("html", [False, True])
 async def test_a_cancelled_run_is_told_though_a_state_came_first(
-    client: AsyncClient, long: str, screen: Screen, pk: int, html: bool
+    chat_client: AsyncClient, long: str, screen: Screen, pk: int, html: bool
 ) -> None:
     """Breaks when: what a state of the same number has shown is taken for all there is to say."""
     viewer = screen
     if html:
-        viewer = Screen(client, long, html=True)
+        viewer = Screen(chat_client, long, html=True)
         await viewer.connect()
         await viewer.fragment()
     running = run(pk, Moody(gate=asyncio.Event()))
     await begun(screen)
-    answer = await client.post(f"/c/{long}/compact/cancel/", headers=JSON)
+    answer = await chat_client.post(f"/c/{long}/compact/cancel/", headers=JSON)
     assert answer.json() == {"state": "cancelled"}
     assert (await running).code == "compression_cancelled"
     if html:
@@ -283,7 +283,7 @@ async def by_failure(pk: int) -> None:
 )
 @pytest.mark.parametrize("html", [False, True])
 async def test_the_end_of_a_run_elsewhere_is_told_though_its_word_never_comes(
-    client: AsyncClient,
+    chat_client: AsyncClient,
     long: str,
     pk: int,
     how: Callable[[int], Awaitable[None]],
@@ -299,7 +299,7 @@ async def test_the_end_of_a_run_elsewhere_is_told_though_its_word_never_comes(
     monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
     token = await store.aclaim(pk, trigger=Trigger.MANUAL, locks_input=True)
     assert token
-    viewer = Screen(client, long, html=html)
+    viewer = Screen(chat_client, long, html=html)
     await viewer.connect()
     told = await viewer.fragment() if html else str((await viewer.next())["compression"])
     assert "Compressing conversation" in told or "'running': True" in told
@@ -321,8 +321,8 @@ async def test_the_end_of_a_run_elsewhere_is_told_though_its_word_never_comes(
 class Hands:
     """Everything that a person can do to the conversation, in an order that is possible."""
 
-    def __init__(self, client: AsyncClient, code: str, upstream: FakeUpstream) -> None:
-        self.client, self.code, self.upstream = client, code, upstream
+    def __init__(self, chat_client: AsyncClient, code: str, upstream: FakeUpstream) -> None:
+        self.client, self.code, self.upstream = chat_client, code, upstream
         self.gate = asyncio.Event()
 
     async def post(self, path: str, **fields: object) -> None:
@@ -386,7 +386,7 @@ class Hands:
 
 
 async def test_i4_whatever_is_stored_is_told_without_a_look(
-    client: AsyncClient,
+    chat_client: AsyncClient,
     long: str,
     screen: Screen,
     upstream: FakeUpstream,
@@ -401,7 +401,7 @@ async def test_i4_whatever_is_stored_is_told_without_a_look(
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
-    hands = Hands(client, long, upstream)
+    hands = Hands(chat_client, long, upstream)
     for number, step in enumerate(hands.all()):
         await step()
         try:
