@@ -5,9 +5,9 @@ PORT ?= 8000
 VENV = .venv
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
-# Tests wait for servers, browsers and databases about half of their time, so that four workers
+# Tests wait for servers, browsers and databases about a third of their time, so that three workers
 # keep two cores busy; small portions spread the long tests over all of them.
-PARALLEL = -n 4 --maxschedchunk 4
+PARALLEL = -n 3 --maxschedchunk 4
 # On these no compiler is needed: `make lock` fails when something locked has no wheel for one.
 PYTHONS = 3.11 3.12 3.13 3.14
 # Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,

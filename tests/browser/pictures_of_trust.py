@@ -61,16 +61,14 @@ async def _import(screen: Screen, file: Path) -> None:
     await screen.page.wait_for_url(re.compile("/import/"))
 
 
-async def of_a_long_summary(
-    screen: Screen, model: RunningUpstream, product: RunningServer, folder: Path
-) -> None:
+async def of_a_long_summary(screen: Screen, model: RunningUpstream, product: RunningServer) -> None:
     """Its parts, with the input locked, and what is said when it was cancelled."""
     texts = [f"Case {n} costs {n * 17} pounds. {DETAILS}" for n in range(1, 81)]
-    await screen.page.goto(imported(product, folder, *texts))
+    await screen.page.goto(imported(product, *texts))
     model.reset()
     model.script(
         noting(*(text.partition(".")[0] for text in texts[:6]), of=1, seconds=1),
-        noting(*(text.partition(".")[0] for text in texts[9:13]), of=10, seconds=1),
+        noting(*(text.partition(".")[0] for text in texts[9:12]), of=10, seconds=1),
         summary(RULE, seconds=120),
     )
     await screen.button("Compact").click()

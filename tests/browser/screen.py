@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
+import httpx2
 from playwright.async_api import (
     Browser,
     ConsoleMessage,
@@ -21,7 +20,7 @@ from playwright.async_api import (
     expect,
 )
 
-from tests.servers import RunningServer, manage
+from tests.servers import RunningServer
 
 _sessions: dict[str, StorageState] = {}
 
@@ -39,7 +38,7 @@ async def sign_in(server: RunningServer, browser: Browser) -> StorageState:
     return _sessions[server.signin_link]
 
 
-def imported(server: RunningServer, folder: Path, *texts: str, written: Sequence[str] = ()) -> str:
+def imported(server: RunningServer, *texts: str, written: Sequence[str] = ()) -> str:
     """Path of a new conversation of these messages, the user's and the assistant's in turn.
 
     ``written`` says when each was, in ISO 8601; now, if nothing is said.
@@ -49,12 +48,23 @@ def imported(server: RunningServer, folder: Path, *texts: str, written: Sequence
         {"role": roles[n % 2], "content": text, "created_at": at}
         for n, (text, at) in enumerate(zip_longest(texts, written))
     ]
-    file = folder / "messages.json"
-    file.write_text(json.dumps(messages))
-    printed = manage(server, "import_messages", str(file), "--owner", "owner")
-    found = re.search(r"/c/[0-9a-f-]{36}/", printed)
-    assert found
-    return found.group()
+    file = {"file": ("messages.json", json.dumps(messages))}
+    with _browser_of_owner(server) as client:
+        told = client.post("/import/", files=file).raise_for_status().json()
+        while told.get("state", "finished") in {"waiting", "running"}:
+            told = client.get(f"/import/{told['job']}/").raise_for_status().json()
+    return f"/c/{told['conversations'][0]['code']}/"
+
+
+def _browser_of_owner(server: RunningServer) -> httpx2.Client:
+    """Without a page: what a script with the owner's cookies can send. They have signed in."""
+    cookies = {one["name"]: one["value"] for one in _sessions[server.signin_link]["cookies"]}
+    headers = {
+        "Accept": "application/json",
+        "Origin": server.origin,
+        "X-CSRFToken": cookies["csrftoken"],
+    }
+    return httpx2.Client(base_url=server.base_url, cookies=cookies, headers=headers, timeout=60)
 
 
 @dataclass

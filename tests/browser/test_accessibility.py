@@ -138,7 +138,7 @@ async def test_axe_finds_nothing_where_the_server_fails(browser: Browser, tmp_pa
     context = await browser.new_context(
         base_url=server.base_url, storage_state=await sign_in(server, browser)
     )
-    path = imported(server, tmp_path, "Hello.")
+    path = imported(server, "Hello.")
     with closing(sqlite3.connect(tmp_path / "server.sqlite3")) as database, database:
         database.execute("UPDATE chatapp_message SET created_at = '2026-13-13 13:13'")
     page = await context.new_page()

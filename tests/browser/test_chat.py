@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -217,10 +216,10 @@ async def test_a_title_is_shown_as_text(screen: Screen) -> None:
 
 
 async def test_older_messages_come_when_asked_for_and_stay_in_order(
-    screen: Screen, product: RunningServer, tmp_path: Path
+    screen: Screen, product: RunningServer
 ) -> None:
     texts = [f"Message number {number}." for number in range(1, 121)]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     await expect(screen.articles).to_have_count(30)
     await expect(screen.articles.last).to_be_in_viewport()
     for count in (80, 120):
@@ -235,10 +234,10 @@ async def test_older_messages_come_when_asked_for_and_stay_in_order(
 
 
 async def test_at_most_400_messages_are_in_the_page_in_both_directions(
-    screen: Screen, product: RunningServer, tmp_path: Path
+    screen: Screen, product: RunningServer
 ) -> None:
     texts = [f"Message {n + 1}." for n in range(500)]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     scroller = screen.page.locator("#scroller")
     for count in (30, 80, 130, 180, 230, 280, 330, 380, 400):
         await expect(screen.articles).to_have_count(count)
@@ -253,7 +252,7 @@ async def test_at_most_400_messages_are_in_the_page_in_both_directions(
 
 
 async def test_without_javascript_a_message_can_be_sent_and_read(
-    product: RunningServer, browser: Browser, tmp_path: Path
+    product: RunningServer, browser: Browser
 ) -> None:
     context = await browser.new_context(
         base_url=product.base_url,
@@ -284,7 +283,7 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
     await screen.button("Pin").click()
     await expect(screen.articles.first.get_by_text("Pinned")).to_be_visible()
     texts = [f"Message {n}." for n in range(100)]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     for shown in ("Message 69.", "Message 0."):
         await screen.page.get_by_role("link", name="Older messages").click()
         await expect(screen.articles.filter(has_text=shown)).to_have_count(1)
@@ -310,7 +309,6 @@ async def test_without_javascript_a_message_can_be_sent_and_read(
 async def test_times_are_those_of_the_readers_zone_and_language(
     product: RunningServer,
     browser: Browser,
-    tmp_path: Path,
     locale: str,
     shown: list[str],
     found: str,
@@ -326,7 +324,7 @@ async def test_times_are_those_of_the_readers_zone_and_language(
     await page.clock.set_fixed_time("2026-03-02T06:00:00Z")
     written = ["2026-03-01T18:35Z", "2026-03-01T23:22Z", "2026-03-01T18:14Z", "2025-12-31T07:20Z"]
     texts = [f"A {bird} of {locale}." for bird in ("siskin", "fieldfare", "redwing", "bunting")]
-    await page.goto(imported(product, tmp_path, *texts, written=written))
+    await page.goto(imported(product, *texts, written=written))
     times = page.get_by_role("log", name="Messages").get_by_role("time")
     await expect(times).to_have_text([alike(text) for text in shown])
     # The pages without a conversation give the year as well.

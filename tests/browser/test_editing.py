@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Locator, expect
@@ -136,11 +135,9 @@ async def test_the_first_message_can_be_sent_elsewhere_too(screen: Screen) -> No
     await expect(settings).to_contain_text("Branched from")
 
 
-async def test_what_is_not_loaded_is_not_counted(
-    screen: Screen, product: RunningServer, tmp_path: Path
-) -> None:
+async def test_what_is_not_loaded_is_not_counted(screen: Screen, product: RunningServer) -> None:
     """Breaks when: the loaded ones are taken for all. The last message replaces nothing."""
-    path = imported(product, tmp_path, *(f"Message {number}." for number in range(121)))
+    path = imported(product, *(f"Message {number}." for number in range(121)))
     await screen.page.goto(f"{path}?around=5")
     await expect(screen.page.get_by_role("link", name="Newer messages")).to_be_attached()
     await edit(screen, 0)

@@ -261,13 +261,13 @@ async def test_a_search_leads_to_the_message(screen: Screen) -> None:
 
 
 async def test_the_words_that_were_looked_for_are_marked_and_in_sight(
-    screen: Screen, product: RunningServer, tmp_path: Path
+    screen: Screen, product: RunningServer
 ) -> None:
     """Breaks when: a message higher than the screen is shown by its middle, or without marks."""
     page, marked = screen.page, screen.page.locator("article mark")
     before, after = "One line.\n\n" * 40, "And more.\n\n" * 200
     long = f"{before}A **shoebill** & co.\n\n{after}"
-    await page.goto(imported(product, tmp_path, "A shoebill?", long, "Thank you.", "Welcome."))
+    await page.goto(imported(product, "A shoebill?", long, "Thank you.", "Welcome."))
     address = page.url
     await page.goto("/search/?q=shoebills")
     await page.locator(".found .where a[href$='#m-2']").click()
@@ -293,11 +293,11 @@ async def test_the_words_that_were_looked_for_are_marked_and_in_sight(
     ],
 )
 async def test_the_list_stands_under_the_days_of_its_reader(
-    screen: Screen, product: RunningServer, tmp_path: Path, days: int, heading: str
+    screen: Screen, product: RunningServer, days: int, heading: str
 ) -> None:
     """``days`` midnights after the last message; later than a month ago, the month is named."""
     page = screen.page
-    path = imported(product, tmp_path, f"A godwit, {days} days ago.")
+    path = imported(product, f"A godwit, {days} days ago.")
     await page.goto(path)
     time = page.locator("#links [aria-current=page] time")
     at = datetime.fromisoformat(await time.get_attribute("datetime") or "")
@@ -312,11 +312,11 @@ async def test_the_list_stands_under_the_days_of_its_reader(
 
 
 async def test_a_message_is_found_in_its_conversation_and_gone_to(
-    screen: Screen, product: RunningServer, tmp_path: Path
+    screen: Screen, product: RunningServer
 ) -> None:
     page = screen.page
     texts = [f"Message {n} is of an {'avocet' if n == 2 else 'oystercatcher'}." for n in range(60)]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     await expect(screen.articles).to_have_count(30)
     await screen.button("Conversation settings").click()
     await page.get_by_role("link", name="Find in this conversation").click()

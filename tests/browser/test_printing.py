@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.async_api import Page, expect
@@ -27,13 +26,11 @@ async def nothing_to_press(page: Page) -> None:
 
 
 async def test_a_conversation_is_printed_whole_and_black_on_white(
-    screen: Screen, product: RunningServer, tmp_path: Path
+    screen: Screen, product: RunningServer
 ) -> None:
     """Breaks when: the panes of the screen, or its dark colours, are those of the paper too."""
     page = screen.page
-    await page.goto(
-        imported(product, tmp_path, *[f"Number {n}. " + "word " * 120 for n in range(30)])
-    )
+    await page.goto(imported(product, *[f"Number {n}. " + "word " * 120 for n in range(30)]))
     await expect(screen.articles).to_have_count(30)
     await screen.button("What the model sees").click()
     await expect(page.locator("#drawer-body")).to_contain_text("kept free for the reply")

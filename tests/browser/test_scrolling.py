@@ -6,7 +6,6 @@ and lays a query container out before the new elements in it.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,14 +127,14 @@ async def test_nothing_around_the_feed_is_a_query_container(screen: Screen) -> N
 
 @pytest.mark.parametrize("anchoring", [True, False])
 async def test_what_is_read_stays_when_messages_come_above_it_and_leave(
-    screen: Screen, product: RunningServer, tmp_path: Path, anchoring: bool
+    screen: Screen, product: RunningServer, anchoring: bool
 ) -> None:
     """Older messages come, and newer ones push the oldest out of the page.
 
     Breaks when: ``hold`` in ``scroll.js`` moves nothing, or ``trim`` does not hold.
     """
     texts = [f"Message {n + 1}.\n" + "A line.\n" * (n % 4) for n in range(500)]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     if not anchoring:
         await without_anchoring(screen.page)
     for n, count in enumerate((80, 130, 180, 230, 280, 330, 380, 400)):

@@ -24,9 +24,9 @@ REPLY = {"text": "```\nok\n```"}
 
 
 async def test_a_summary_is_prepared_without_a_lock(
-    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+    screen: Screen, model: RunningUpstream, product: RunningServer
 ) -> None:
-    await screen.page.goto(imported(product, tmp_path, *[f"{RULE} {DETAILS}"] * 6))
+    await screen.page.goto(imported(product, *[f"{RULE} {DETAILS}"] * 6))
     # Its long reply takes the conversation past the soft threshold.
     model.script({"text": f"{DETAILS} {DETAILS}"}, summary(RULE, seconds=120))
     await screen.ask("And now?")
@@ -47,14 +47,14 @@ async def test_a_summary_is_prepared_without_a_lock(
 
 
 async def test_a_long_summary_is_told_part_by_part(
-    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+    screen: Screen, model: RunningUpstream, product: RunningServer
 ) -> None:
     """On the page that looks on and on one that is loaded meanwhile.
 
     Breaks when: the part, its messages or the time left are told to one of them only.
     """
     texts = [f"Case {n} costs {n * 17} pounds. {DETAILS}" for n in range(1, 81)]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     # Where a part ends depends on a few tokens: the first has 1 to 6, the second 10 to 12.
     first = noting(*(text.partition(".")[0] for text in texts[:6]), of=1, seconds=1)
     second = noting(*(text.partition(".")[0] for text in texts[9:12]), of=10, seconds=1)
@@ -76,10 +76,10 @@ async def test_a_long_summary_is_told_part_by_part(
 
 
 async def test_a_line_of_a_summary_leads_to_the_message_it_comes_from(
-    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+    screen: Screen, model: RunningUpstream, product: RunningServer
 ) -> None:
     texts = [RULE, *(f"Message {n}: {DETAILS[:100]}" for n in range(2, 61))]
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     await expect(screen.articles).to_have_count(30)
     model.script(summary(RULE, seconds=0))
     await screen.button("Compact").click()
@@ -118,9 +118,9 @@ async def test_a_compression_that_is_waited_for_can_be_cancelled(
 
 
 async def test_what_is_left_out_because_somebody_cancelled_says_so(
-    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+    screen: Screen, model: RunningUpstream, product: RunningServer
 ) -> None:
-    await screen.page.goto(imported(product, tmp_path, *[f"{RULE} {DETAILS}"] * 18))
+    await screen.page.goto(imported(product, *[f"{RULE} {DETAILS}"] * 18))
     model.script(summary(RULE, seconds=120), REPLY)
     await screen.send("And now?")
     await screen.button("Cancel").click()
@@ -172,11 +172,11 @@ async def test_a_compression_that_dies_with_the_server_can_be_asked_for_again(
 
 
 async def test_a_compression_that_fails_says_what_can_be_done(
-    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+    screen: Screen, model: RunningUpstream, product: RunningServer
 ) -> None:
     page = screen.page
     texts = [CODE, "```\nok\n```"] * 5
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     model.script(*[REFUSAL] * 8)
     await screen.button("Compact").click()
     card = page.get_by_role("alert").filter(has_text="Nothing was lost.")
@@ -196,11 +196,11 @@ async def test_a_compression_that_fails_says_what_can_be_done(
 
 
 async def test_what_is_left_out_is_said_until_a_summary_takes_it_in(
-    screen: Screen, model: RunningUpstream, product: RunningServer, tmp_path: Path
+    screen: Screen, model: RunningUpstream, product: RunningServer
 ) -> None:
     page = screen.page
     texts = [CODE, "```\nok\n```"] * 9
-    await screen.page.goto(imported(product, tmp_path, *texts))
+    await screen.page.goto(imported(product, *texts))
     model.script(REFUSAL, REPLY)
     await screen.ask(CODE)
     notice = page.locator("#notice")
