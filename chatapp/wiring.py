@@ -13,15 +13,16 @@ from django.conf import settings
 
 from chatapp.accounts.one_each import OneEach
 from chatapp.actions.import_jobs import Importer
-from chatapp.catalogue import Catalogue
 from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
+from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient, TokenUsage
 from chatapp.llm.demo import DemoClient
 from chatapp.llm.openai_compatible.adaptation import Learned
 from chatapp.llm.prices import PriceList
+from chatapp.profile_store import StoredProfiles
 from chatapp.rendering import fragments
 from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.announcer import Announcer
@@ -81,6 +82,7 @@ def machinery() -> Machinery:
         client=client,
         catalogue=Catalogue(
             client,
+            StoredProfiles(window=None if demo() else settings.CONTEXT_WINDOW),
             chat_model="" if demo() else settings.CHAT_MODEL,
             window=None if demo() else settings.CONTEXT_WINDOW,
             prices=None if demo() else PriceList(settings.OPENAI_BASE_URL),

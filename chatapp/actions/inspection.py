@@ -9,11 +9,11 @@ from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
-from chatapp.catalogue import Profile
 from chatapp.context import build
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
+from chatapp.llm.profiles import Profile
 from compression.planning.truncation import truncate
 
 

@@ -6,11 +6,11 @@ import asyncio
 from math import ceil
 
 from chatapp import wiring
-from chatapp.catalogue import Profile
 from chatapp.context import build
 from chatapp.context.tokens import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
+from chatapp.llm.profiles import Profile
 from compression import store
 from compression.database import across
 from compression.tokens import default_counter

@@ -7,11 +7,11 @@ from functools import partial
 
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
-from chatapp.catalogue import PINNED_SHARE
 from chatapp.context import build
 from chatapp.conversations import beginning, pins, replacing, sending
 from chatapp.conversations.reading import aowned_frame, aspoken
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
+from chatapp.llm.profiles import PINNED_SHARE
 
 # Not every server takes an unfinished reply as a beginning; every model takes this.
 CONTINUE = "Continue exactly where you stopped."

@@ -10,11 +10,10 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from chatapp.admin.links import conversation_page, messages_page
-from chatapp.catalogue import Profile
 from chatapp.conversations.profiles import profile
 from chatapp.conversations.records import record_access
 from chatapp.conversations.transcript import StoredTranscript
-from chatapp.llm.profiles import DEFAULT_WINDOW
+from chatapp.llm.profiles import DEFAULT_WINDOW, Profile
 from chatapp.models import Summary
 from chatapp.rendering import wording
 from chatapp.text.safety import visible

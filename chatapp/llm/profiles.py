@@ -5,13 +5,71 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from chatapp.llm.client import ModelInfo
+from compression.types import Sizes
 
-DEFAULT_WINDOW = 8192
 # Tokens: what small local servers start with when nothing is said.
-SMALLEST_WINDOW = 256
+DEFAULT_WINDOW = 8192
 # Tokens; less is a mistake of whoever said it, since no instructions would fit.
+SMALLEST_WINDOW = 256
+# The reply's share of the window when nobody says how long a reply may be.
+RESERVE_SHARE = 4
+# All pins together, a share of the budget.
+PINNED_SHARE = 0.10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a turn needs to know of its model."""
+
+    name: str
+    window: int = DEFAULT_WINDOW
+    """Tokens, as the provider counts them."""
+    max_output_tokens: int | None = None
+    supports_tools: bool = True
+    supports_system_role: bool = True
+    supports_json_schema: bool = True
+    supports_usage: bool = True
+    calibration: float = 1.1
+    """Provider's tokens for one ruler token."""
+    input_price: float | None = None
+    cached_input_price: float | None = None
+    output_price: float | None = None
+    """US dollars a million tokens."""
+    sources: dict[str, Any] = field(default_factory=dict)
+    available: bool = field(default=True, compare=False)
+    """Whether the server listed it when last asked."""
+
+    @property
+    def reserve(self) -> int:
+        """Tokens kept free for the reply: its limit, at most a quarter of the window."""
+        quarter = self.window // RESERVE_SHARE
+        return min(self.max_output_tokens or quarter, quarter)
+
+    @property
+    def most_pinned(self) -> int:
+        """Ruler tokens that all pinned messages of a conversation may have together."""
+        sizes = Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
+        return sizes.ruler(PINNED_SHARE)
+
+    @property
+    def uncached_surcharge(self) -> float | None:
+        """US dollars that a million prompt tokens cost more uncached; None when not known."""
+        if self.input_price is None or self.cached_input_price is None:
+            return None
+        return self.input_price - self.cached_input_price
+
+    def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
+        """US dollars of one call; None when the price is not known."""
+        if self.input_price is None or self.output_price is None:
+            return None
+        cached_price = (
+            self.input_price if self.cached_input_price is None else self.cached_input_price
+        )
+        total = (prompt - cached) * self.input_price + cached * cached_price
+        return (total + completion * self.output_price) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

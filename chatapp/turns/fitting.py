@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from chatapp.catalogue import Profile
 from chatapp.context import build
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.masks import Masked, amask
@@ -15,6 +14,7 @@ from chatapp.conversations.reading import abasis, aunlocked_basis
 from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.llm import activity_log
+from chatapp.llm.profiles import Profile
 from compression import conf, services, store
 from compression.exceptions import (
     CompressionError,

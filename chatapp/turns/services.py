@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from chatapp.catalogue import Catalogue, Profile
 from chatapp.context import build
 from chatapp.conversations import reading
 from chatapp.live.view_models import CompressionView, ContextView, PageView
+from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient
+from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation
 from chatapp.turns.summarising import ModelCall, Paced
 from compression import conf

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp.catalogue import Profile
 from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.errors import DailyLimit
 from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import ContextOverflow, LLMError, ServerTimeout
+from chatapp.llm.profiles import Profile
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Completion, Draft, Item, Ledger

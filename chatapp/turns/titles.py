@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from chatapp.catalogue import Profile
 from chatapp.conversations.access import (
     amay_be_named,
     areplace_automatic_title,
@@ -18,6 +17,7 @@ from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import LLMError
+from chatapp.llm.profiles import Profile
 from chatapp.rendering import titles
 from chatapp.text.safety import clean, visible, without_hidden
 from chatapp.turns.announcer import Announcer

@@ -10,8 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatapp.catalogue import Catalogue, Profile
 from chatapp.errors import ContextBlocked
+from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk, TextChunk
 from chatapp.llm.errors import (
     ContentFiltered,
@@ -24,6 +24,7 @@ from chatapp.llm.errors import (
     ReplyCut,
     UnofferedToolCall,
 )
+from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
 from chatapp.turns.fitting import Means, Prepared, prepare
 from compression.exceptions import UserFacingError

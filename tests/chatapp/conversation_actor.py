@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp.catalogue import Profile
 from chatapp.context import build
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import access, pins, progress, replacing, sending
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, TurnStatus
 from chatapp.turns import fitting
 from chatapp.turns.fitting import Means

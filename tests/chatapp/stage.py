@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp.catalogue import Catalogue
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import reading, sending
 from chatapp.conversations.profiles import alearn
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.live.bus import Bus, Published, Subscription
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
+from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.models import Conversation, Message, Turn
+from chatapp.profile_store import StoredProfiles
 from chatapp.rendering import fragments
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.runner import Runner
@@ -151,7 +152,7 @@ def machinery_for(upstream: FakeUpstream, folder: Path) -> Machinery:
     )
     return Machinery(
         client=client,
-        catalogue=Catalogue(client),
+        catalogue=Catalogue(client, StoredProfiles()),
         counter=COUNTER,
         transcript=StoredTranscript(),
         demo=False,

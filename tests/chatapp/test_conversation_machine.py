@@ -20,9 +20,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from chatapp.catalogue import Profile
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import branching, pins, replacing, sending
+from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, Message, TurnStatus
 from compression import services, store
 from compression.exceptions import (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from chatapp.catalogue import Profile
 from chatapp.context import build
 from chatapp.conversations import branching
+from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
 from compression import services, store
 from compression.engine import Engine

@@ -100,7 +100,8 @@ async def test_a_whole_reply_is_not_lost_for_a_figure(
     Breaks when: ``Catalogue.calibrate`` raises for the database.
     """
     monkeypatch.setattr(
-        "chatapp.catalogue.alearn_usage", AsyncMock(side_effect=OperationalError("disk is full"))
+        "chatapp.conversations.profiles.alearn_usage",
+        AsyncMock(side_effect=OperationalError("disk is full")),
     )
     stage.upstream.enqueue(saying("Hello to you too"))
     turn = await stage.ended(await stage.send("Hello"))

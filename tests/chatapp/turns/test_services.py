@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.catalogue import Profile
+from chatapp.llm.profiles import Profile
 from chatapp.models import ModelProfile
 from chatapp.turns.services import Machinery
 from compression.exceptions import SummarizerError

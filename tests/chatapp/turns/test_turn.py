@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.catalogue import Profile
 from chatapp.context import build
 from chatapp.context.build import Basis
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles, replacing
 from chatapp.llm.activity_log import calls_of
+from chatapp.llm.catalogue import Catalogue
+from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
+from chatapp.profile_store import StoredProfiles
 from chatapp.turns import runner
 from compression import services
 from compression.exceptions import NothingToCompress
@@ -319,7 +321,9 @@ async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_e
     alice: User, tmp_path: Path
 ) -> None:
     async with staged(alice, tmp_path) as stage:
-        catalogue = type(stage.machinery.catalogue)(stage.machinery.client, window=100_000)
+        catalogue = Catalogue(
+            stage.machinery.client, StoredProfiles(window=100_000), window=100_000
+        )
         assert (await catalogue.profile(MODEL)).window == 100_000
         await catalogue.learn(MODEL, "window", 5000)
         assert (await catalogue.profile(MODEL)).window == 5000

@@ -6,26 +6,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
-from chatapp.conversations.profiles import (
-    alearn,
-    alearn_usage,
-    anames,
-    aprofile,
-    aprofiles,
-    asave,
-    in_force,
-    profile,
-    profiles,
-)
 from chatapp.llm.client import LLMClient, ModelInfo
 from chatapp.llm.errors import LLMError, ModelUnknown
-from chatapp.llm.profiles import PriceFigures, ProfileFigures, resolve_profile
-from chatapp.models import ModelProfile
-from compression.database import AWAY, across
-from compression.types import Sizes
+from chatapp.llm.profiles import (
+    DEFAULT_WINDOW,
+    PriceFigures,
+    Profile,
+    ProfileFigures,
+    resolve_profile,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -35,73 +27,40 @@ SILENCE_LIVES = 5.0
 # Seconds for which a profile is believed without a look at the database: an operator's change, or
 # what another process has learned, counts so soon.
 PROFILE_LIVES = 5.0
-# The reply's share of the window when nobody says how long a reply may be.
-RESERVE_SHARE = 4
-# What a refusal may teach.
-TAUGHT = (
-    "window",
-    "max_output_tokens",
-    "supports_tools",
-    "supports_system_role",
-    "supports_json_schema",
-    "supports_usage",
-)
-# All pins together, a share of the budget.
-PINNED_SHARE = 0.10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What a turn needs to know of its model."""
+class ProfileStore(Protocol):
+    """Where profiles are kept. What is not awaited runs where the database may be read."""
 
-    name: str
-    window: int = 8192
-    """Tokens, as the provider counts them."""
-    max_output_tokens: int | None = None
-    supports_tools: bool = True
-    supports_system_role: bool = True
-    supports_json_schema: bool = True
-    supports_usage: bool = True
-    calibration: float = 1.1
-    """Provider's tokens for one ruler token."""
-    input_price: float | None = None
-    cached_input_price: float | None = None
-    output_price: float | None = None
-    """US dollars a million tokens."""
-    sources: dict[str, Any] = field(default_factory=dict)
+    def profile(self, name: str) -> Profile | None:
+        """What is stored of a model."""
 
-    @property
-    def reserve(self) -> int:
-        """Tokens kept free for the reply: its limit, at most a quarter of the window."""
-        quarter = self.window // RESERVE_SHARE
-        return min(self.max_output_tokens or quarter, quarter)
+    def profiles(self) -> list[Profile]:
+        """All that are stored, in the order in which their models were first heard of."""
 
-    @property
-    def most_pinned(self) -> int:
-        """Ruler tokens that all pinned messages of a conversation may have together."""
-        sizes = Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
-        return sizes.ruler(PINNED_SHARE)
+    async def anames(self) -> list[str]:
+        """The models that the server listed when last asked."""
 
-    @property
-    def uncached_surcharge(self) -> float | None:
-        """US dollars that a million prompt tokens cost more uncached; None when not known."""
-        if self.input_price is None or self.cached_input_price is None:
-            return None
-        return self.input_price - self.cached_input_price
+    async def aprofile(self, name: str) -> Profile | None:
+        """As :meth:`profile`."""
 
-    def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
-        """US dollars of one call; None when the price is not known."""
-        if self.input_price is None or self.output_price is None:
-            return None
-        cached_price = (
-            self.input_price if self.cached_input_price is None else self.cached_input_price
-        )
-        total = (prompt - cached) * self.input_price + cached * cached_price
-        return (total + completion * self.output_price) / 1_000_000
+    async def aprofiles(self) -> list[Profile]:
+        """As :meth:`profiles`."""
+
+    async def astore_figures(
+        self, figures: Mapping[str, Mapping[str, Any]], *, complete: bool = False
+    ) -> None:
+        """Store figures by model; ``complete``: the server has no other models."""
+
+    async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
+        """Note what a refusal taught of a model."""
+
+    async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
+        """Calibrate a model; the new factor, or None where that cannot be stored now."""
 
 
 class Catalogue:
-    """The models behind one client.
+    """The models behind one client, and what is known of them, kept in ``store``.
 
     ``prices`` looks models up in the price data, all at once, which may take a second; ``clock``
     gives seconds that never run backwards.
@@ -110,6 +69,7 @@ class Catalogue:
     def __init__(
         self,
         client: LLMClient,
+        store: ProfileStore,
         *,
         chat_model: str = "",
         window: int | None = None,
@@ -119,6 +79,7 @@ class Catalogue:
         self.revision = 0
         """Rises whenever what is known of a model changes, and with it the figures of screens."""
         self._client = client
+        self._store = store
         self._chat_model = chat_model
         self._window = window
         self._prices = prices
@@ -150,9 +111,8 @@ class Catalogue:
 
     async def names(self) -> list[str]:
         """The models to choose from, as last heard; asks nobody."""
-        if not self._recalled:
-            await _arecall(self)
-        names = [one.name for one in self._listed] or await anames()
+        await self._arecall()
+        names = [one.name for one in self._listed] or await self._store.anames()
         if self._chat_model and self._chat_model not in names:
             names.insert(0, self._chat_model)
         return names
@@ -164,7 +124,7 @@ class Catalogue:
     def known_profile(self, name: str) -> Profile:
         """What is known of a model without asking; the defaults for one never heard of."""
         name = name or self.known_name() or self._stored_first
-        return self._profiles.get(name) or Profile(name=name, window=self._window or 8192)
+        return self._profiles.get(name) or Profile(name=name, window=self._window or DEFAULT_WINDOW)
 
     def recall(self) -> None:
         """Know what is stored of each model: before the server has been asked, that is what counts.
@@ -173,11 +133,18 @@ class Catalogue:
         """
         if self._recalled:
             return
-        for row in profiles():
+        self._remember(self._store.profiles())
+
+    async def _arecall(self) -> None:
+        if not self._recalled:
+            self._remember(await self._store.aprofiles())
+
+    def _remember(self, stored: Iterable[Profile]) -> None:
+        for one in stored:
             # What was found out meanwhile is newer.
-            self._profiles.setdefault(row.name, _profile(row, self._window))
-            if row.available:
-                self._stored_first = self._stored_first or row.name
+            self._profiles.setdefault(one.name, one)
+            if one.available:
+                self._stored_first = self._stored_first or one.name
         self._recalled = True
 
     def reread(self, name: str) -> None:
@@ -190,10 +157,10 @@ class Catalogue:
         if self._clock() < self._seen_until.get(name, 0.0):
             return
         self._seen_until[name] = self._clock() + PROFILE_LIVES
-        before, row = self._profiles.get(name), profile(name)
+        before, stored = self._profiles.get(name), self._store.profile(name)
         # What was found out while that was read is newer.
-        if row is not None and self._profiles.get(name) is before:
-            self._know(_profile(row, self._window))
+        if stored is not None and self._profiles.get(name) is before:
+            self._know(stored)
 
     async def profile(self, name: str) -> Profile:
         """What is known of a model; with its server silent, what was stored or the defaults."""
@@ -201,16 +168,15 @@ class Catalogue:
         if self._clock() < self._read_until.get(name, 0.0):
             return self._profiles[name]
         await self.ask()
-        stored = await aprofile(name)
+        stored = await self._store.aprofile(name)
         if stored is None:
             # The server does not list it, or does not answer.
-            await asave(await self._resolved([ModelInfo(name=name)]))
-            stored = await aprofile(name)
+            await self._store.astore_figures(await self._resolved([ModelInfo(name=name)]))
+            stored = await self._store.aprofile(name)
         assert stored is not None
-        profile = _profile(stored, self._window)
-        self._know(profile)
+        self._know(stored)
         self._read_until[name] = self._clock() + PROFILE_LIVES
-        return profile
+        return stored
 
     async def ask(self) -> None:
         """Have the server's list, with the windows of all that is on it, if it answers."""
@@ -225,7 +191,7 @@ class Catalogue:
         ``more`` are models to know of besides the default one; empty names are passed over.
         """
         try:
-            await _arecall(self)
+            await self._arecall()
             for name in (await self.default_name(), *filter(None, more)):
                 await self.profile(name)
         except LLMError as error:
@@ -233,7 +199,7 @@ class Catalogue:
 
     async def learn(self, name: str, fact: str, value: Any, *, named: bool = True) -> None:
         """Note what a server taught us: what it refuses, or its window; ``named``: in figures."""
-        await alearn(name, fact, value, named=named)
+        await self._store.alearn(name, fact, value, named=named)
         self._read_until.pop(name, None)
         await self.profile(name)
 
@@ -244,11 +210,7 @@ class Catalogue:
         """
         if reported <= 0 or counted <= 0:
             return
-        try:
-            factor = await alearn_usage(profile.name, reported=reported, counted=counted)
-        except AWAY as error:
-            logger.warning("The token count of %s is not calibrated: %s", profile.name, error)
-            return
+        factor = await self._store.alearn_usage(profile.name, reported=reported, counted=counted)
         # Screens count with what is known without asking: what they are told next is right.
         if factor is not None:
             known = self._profiles.get(profile.name, profile)
@@ -275,11 +237,11 @@ class Catalogue:
             # A page names them at once. Who asks for figures waits: looking them up may take a
             # second, in which the rows hold defaults, and a request for these may be too long.
             self._listed, self._failure = listed, None
-            await asave(await self._resolved(listed), complete=True)
+            await self._store.astore_figures(await self._resolved(listed), complete=True)
             names = {one.name for one in listed}
-            for row in await aprofiles():
-                if row.name in names:
-                    self._know(_profile(row, self._window))
+            for stored in await self._store.aprofiles():
+                if stored.name in names:
+                    self._know(stored)
             self._known_until = self._clock() + LIST_LIVES
             return listed
 
@@ -302,25 +264,3 @@ def _fields(figures: ProfileFigures) -> dict[str, Any]:
         "output_price": figures.output_price,
         "sources": dict(figures.sources),
     }
-
-
-def _profile(row: ModelProfile, window: int | None) -> Profile:
-    def price(value: Any) -> float | None:
-        return None if value is None else float(value)
-
-    # The operator's word goes before the server's, unless the server has refused what it allows.
-    learned = in_force(row, window=window)
-    figures = {name: getattr(row, name) for name in TAUGHT}
-    figures |= {"window": window or row.window} | learned
-    return Profile(
-        name=row.name,
-        **figures,
-        calibration=row.calibration,
-        input_price=price(row.input_price),
-        cached_input_price=price(row.cached_input_price),
-        output_price=price(row.output_price),
-        sources={**row.sources, **dict.fromkeys(learned, "learned")},
-    )
-
-
-_arecall = across(Catalogue.recall)

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 import pytest
 
-from chatapp.catalogue import LIST_LIVES, PROFILE_LIVES, SILENCE_LIVES, Catalogue, Profile
 from chatapp.conversations.profiles import alearn, forget
+from chatapp.llm.catalogue import LIST_LIVES, PROFILE_LIVES, SILENCE_LIVES, Catalogue
 from chatapp.llm.errors import LLMError, ModelUnknown
 from chatapp.llm.openai_compatible.client import OpenAIClient
-from chatapp.llm.profiles import PriceFigures
+from chatapp.llm.profiles import PriceFigures, Profile
 from chatapp.models import ModelProfile
+from chatapp.profile_store import StoredProfiles
 from tests.chatapp.stage import stored
 from tests.fake_scripts import failing
 from tests.fake_upstream import FakeUpstream
@@ -40,6 +42,11 @@ async def client(upstream: FakeUpstream) -> AsyncIterator[OpenAIClient]:
     await made.aclose()
 
 
+def catalogue_of(client: OpenAIClient, *, window: int | None = None, **options: Any) -> Catalogue:
+    """As the program makes it: the operator's window goes to both."""
+    return Catalogue(client, StoredProfiles(window=window), window=window, **options)
+
+
 def listing(upstream: FakeUpstream, *names: str, window: int = 4096) -> None:
     upstream.models = tuple(
         {"id": name, "object": "model", "max_model_len": window} for name in names
@@ -48,7 +55,7 @@ def listing(upstream: FakeUpstream, *names: str, window: int = 4096) -> None:
 
 async def test_it_works(upstream: FakeUpstream, client: OpenAIClient) -> None:
     listing(upstream, "first", "second")
-    catalogue = Catalogue(client)
+    catalogue = catalogue_of(client)
     assert catalogue.known_name() == ""
     assert await catalogue.default_name() == "first"
     profile = await catalogue.profile("")
@@ -72,7 +79,7 @@ async def test_i16_who_asks_first_of_all_is_told_the_servers_window(
         looked_up.extend(names)
         return {}
 
-    catalogue = Catalogue(client, prices=prices)
+    catalogue = catalogue_of(client, prices=prices)
     profiles = await asyncio.gather(*(catalogue.profile("first") for _ in range(5)))
     assert {one.window for one in profiles} == {4096}
     assert looked_up == ["first"]
@@ -80,7 +87,7 @@ async def test_i16_who_asks_first_of_all_is_told_the_servers_window(
 
 async def test_the_setting_names_the_default(upstream: FakeUpstream, client: OpenAIClient) -> None:
     listing(upstream, "first")
-    catalogue = Catalogue(client, chat_model="chosen", window=2000)
+    catalogue = catalogue_of(client, chat_model="chosen", window=2000)
     assert await catalogue.default_name() == "chosen"
     assert (await catalogue.profile("")).window == 2000
     assert await catalogue.names() == ["chosen", "first"]
@@ -91,7 +98,7 @@ async def test_the_list_is_asked_for_again_after_a_while(
 ) -> None:
     clock = Clock()
     listing(upstream, "first")
-    catalogue = Catalogue(client, clock=clock)
+    catalogue = catalogue_of(client, clock=clock)
     await catalogue.profile("first")
     listing(upstream, "second")
     clock.now += LIST_LIVES - 1
@@ -107,7 +114,7 @@ async def test_a_silent_server_is_not_asked_at_every_turn(
 ) -> None:
     clock = Clock()
     upstream.models = failing(500, "down")
-    catalogue = Catalogue(client, clock=clock)
+    catalogue = catalogue_of(client, clock=clock)
     with pytest.raises(LLMError):
         await catalogue.default_name()
     asked = len(upstream.requests)
@@ -125,9 +132,9 @@ async def test_what_was_stored_is_known_when_the_server_is_silent(
     upstream: FakeUpstream, client: OpenAIClient
 ) -> None:
     listing(upstream, "first", window=5000)
-    await Catalogue(client).profile("first")
+    await catalogue_of(client).profile("first")
     upstream.models = failing(503, "down")
-    another = Catalogue(client)
+    another = catalogue_of(client)
     assert (await another.profile("first")).window == 5000
     assert await another.names() == ["first"]
 
@@ -140,12 +147,12 @@ async def test_what_was_stored_is_known_before_the_server_is_asked(
     Breaks when: a process that has begun takes the defaults until the server has answered.
     """
     listing(upstream, "second", "first", window=4096)
-    before = await Catalogue(client).profile("")
-    another = Catalogue(client)
+    before = await catalogue_of(client).profile("")
+    another = catalogue_of(client)
     assert another.known_profile("second").window == 8192, "nothing is read in the event loop"
     await stored(another.recall)
     assert another.known_profile("second") == another.known_profile("") == before
-    operated = Catalogue(client, window=2000)
+    operated = catalogue_of(client, window=2000)
     await stored(operated.recall)
     assert operated.known_profile("second").window == 2000
 
@@ -154,7 +161,7 @@ async def test_what_was_learned_meanwhile_is_not_forgotten(
     upstream: FakeUpstream, client: OpenAIClient
 ) -> None:
     listing(upstream, "first")
-    catalogue = Catalogue(client)
+    catalogue = catalogue_of(client)
     profile = await catalogue.profile("first")
     await catalogue.learn("first", "window", 3000)
     await stored(lambda: ModelProfile.objects.update(window=5000))
@@ -171,7 +178,7 @@ async def test_screens_know_of_a_reset_without_a_request(
     """
     listing(upstream, "first")
     clock = Clock()
-    catalogue = Catalogue(client, clock=clock)
+    catalogue = catalogue_of(client, clock=clock)
     await catalogue.learn("first", "window", 3000)
     await stored(lambda: catalogue.reread("first"))
     row = await ModelProfile.objects.aget()
@@ -191,14 +198,14 @@ async def test_a_server_without_models_says_what_to_set(
 ) -> None:
     upstream.models = ()
     with pytest.raises(ModelUnknown, match="CHAT_MODEL"):
-        await Catalogue(client).default_name()
+        await catalogue_of(client).default_name()
 
 
 async def test_what_is_learned_holds_from_the_next_turn_on(
     upstream: FakeUpstream, client: OpenAIClient
 ) -> None:
     listing(upstream, "first")
-    catalogue = Catalogue(client)
+    catalogue = catalogue_of(client)
     profile = await catalogue.profile("first")
     await catalogue.learn("first", "window", 3000)
     assert (await catalogue.profile("first")).window == 3000
@@ -214,13 +221,13 @@ async def test_a_learned_window_bounds_the_operators(
 ) -> None:
     listing(upstream, "first")
     clock = Clock()
-    catalogue = Catalogue(client, window=32_000, clock=clock)
+    catalogue = catalogue_of(client, window=32_000, clock=clock)
     assert (await catalogue.profile("first")).window == 32_000
     # By another process: it may take a moment to be seen.
     await alearn("first", "window", 6000)
     clock.now += 10
     assert (await catalogue.profile("first")).window == 6000
-    small = Catalogue(client, window=2000)
+    small = catalogue_of(client, window=2000)
     assert (await small.profile("first")).window == 2000
 
 
@@ -258,14 +265,14 @@ async def test_the_windows_of_all_models_are_known_with_the_list(
         asked.append(list(names))
         return {"known": PriceFigures(window=128_000)}
 
-    catalogue = Catalogue(client, prices=prices)
+    catalogue = catalogue_of(client, prices=prices)
     await catalogue.ask()
     windows = {name: catalogue.known_profile(name).window for name in await catalogue.names()}
     assert windows == {"first": 16_000, "second": 16_000, "known": 128_000, "unknown": 8192}
     assert asked == [["first", "second", "known", "unknown"]]
     assert len(upstream.requests) == 1
     # The figures of a process that has just begun are these as well.
-    another = Catalogue(client)
+    another = catalogue_of(client)
     await stored(another.recall)
     assert another.known_profile("known").window == 128_000
 
@@ -276,7 +283,7 @@ async def test_a_list_that_says_nothing_new_writes_nothing(
     """Hundreds of models, every five minutes. Breaks when: each is stored anew with each list."""
     listing(upstream, "first", "second")
     clock = Clock()
-    catalogue = Catalogue(client, clock=clock)
+    catalogue = catalogue_of(client, clock=clock)
     await catalogue.ask()
     before = await stored(lambda: list(ModelProfile.objects.values_list("updated_at", flat=True)))
     clock.now += LIST_LIVES + 1

@@ -1,0 +1,96 @@
+"""Profiles of models as the database has them, for :mod:`chatapp.llm.catalogue`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from chatapp.conversations import profiles
+from chatapp.conversations.profiles import asave
+from chatapp.llm.profiles import Profile
+from chatapp.models import ModelProfile
+from compression.database import AWAY
+
+logger = logging.getLogger(__name__)
+
+# What a refusal may teach.
+TAUGHT = (
+    "window",
+    "max_output_tokens",
+    "supports_tools",
+    "supports_system_role",
+    "supports_json_schema",
+    "supports_usage",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredProfiles:
+    """Implements :class:`chatapp.llm.catalogue.ProfileStore`."""
+
+    window: int | None = None
+    """The operator's own, in tokens, which goes before every other word."""
+
+    def profile(self, name: str) -> Profile | None:
+        """What is stored of a model."""
+        return self._or_none(profiles.profile(name))
+
+    def profiles(self) -> list[Profile]:
+        """All that are stored, in the order in which their models were first heard of."""
+        return [self._profile(row) for row in profiles.profiles()]
+
+    async def anames(self) -> list[str]:
+        """The models that the server listed when last asked."""
+        return await profiles.anames()
+
+    async def aprofile(self, name: str) -> Profile | None:
+        """As :meth:`profile`."""
+        return self._or_none(await profiles.aprofile(name))
+
+    async def aprofiles(self) -> list[Profile]:
+        """As :meth:`profiles`."""
+        return [self._profile(row) for row in await profiles.aprofiles()]
+
+    async def astore_figures(
+        self, figures: Mapping[str, Mapping[str, Any]], *, complete: bool = False
+    ) -> None:
+        """Store figures by model; ``complete``: the server has no other models."""
+        await asave(figures, complete=complete)
+
+    async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
+        """Note what a refusal taught of a model."""
+        await profiles.alearn(name, fact, value, named=named)
+
+    async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
+        """Calibrate a model; the new factor, or None where that cannot be stored now."""
+        try:
+            return await profiles.alearn_usage(name, reported=reported, counted=counted)
+        except AWAY as error:
+            logger.warning("The token count of %s is not calibrated: %s", name, error)
+            return None
+
+    def _or_none(self, row: ModelProfile | None) -> Profile | None:
+        return None if row is None else self._profile(row)
+
+    def _profile(self, row: ModelProfile) -> Profile:
+        # The operator's word goes before the server's, unless that was refused.
+        learned = profiles.in_force(row, window=self.window)
+        figures = {name: getattr(row, name) for name in TAUGHT}
+        figures |= {"window": self.window or row.window} | learned
+        return Profile(
+            name=row.name,
+            **figures,
+            calibration=row.calibration,
+            input_price=_price(row.input_price),
+            cached_input_price=_price(row.cached_input_price),
+            output_price=_price(row.output_price),
+            sources={**row.sources, **dict.fromkeys(learned, "learned")},
+            available=row.available,
+        )
+
+
+def _price(value: Decimal | None) -> float | None:
+    return None if value is None else float(value)
