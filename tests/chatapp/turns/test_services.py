@@ -133,5 +133,5 @@ def without_waiting(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[float]
         napped.append(seconds)
         await real(0)
 
-    monkeypatch.setattr("chatapp.turns.services.asyncio.sleep", nap)
+    monkeypatch.setattr("chatapp.turns.summarising.asyncio.sleep", nap)
     return lambda: [seconds for seconds in napped if seconds]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
-from compression import conf, services, store
+from compression import conf, planner, services, store
 from compression.database import across
 from compression.engine import Engine
 from compression.exceptions import CompressionRunning, NothingToCompress
-from compression.planning import planner
-from compression.planning.policy import PolicyState, decide
-from compression.summarizers.prompt import PromptSummarizer
+from compression.policy import PolicyState, decide
+from compression.summarizer import PromptSummarizer
 from compression.tokens import default_counter
 from compression.types import ContextAction, Item, Sizes, Trigger
 

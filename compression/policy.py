@@ -1,0 +1,34 @@
+"""What to do before a request.
+
+The address that hosts import from; the code is in :mod:`compression.planning.policy`.
+"""
+
+from compression.planning.policy import (
+    BREAKER_FAILURES,
+    BREAKER_FRUITLESS,
+    BREAKER_GROWTH,
+    HIGHEST_THRESHOLD,
+    LOWEST_THRESHOLD,
+    UNDONE_THRESHOLD,
+    WIND_DOWN_AT,
+    WORTH_APPLYING,
+    PolicySettings,
+    PolicyState,
+    breaker_open,
+    decide,
+)
+
+__all__ = [
+    "BREAKER_FAILURES",
+    "BREAKER_FRUITLESS",
+    "BREAKER_GROWTH",
+    "HIGHEST_THRESHOLD",
+    "LOWEST_THRESHOLD",
+    "UNDONE_THRESHOLD",
+    "WIND_DOWN_AT",
+    "WORTH_APPLYING",
+    "PolicySettings",
+    "PolicyState",
+    "breaker_open",
+    "decide",
+]

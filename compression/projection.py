@@ -1,0 +1,22 @@
+"""What the next request takes as its provider counts.
+
+The address that hosts import from; the code is in :mod:`compression.planning.projection`.
+"""
+
+from compression.planning.projection import (
+    ENOUGH,
+    HIGHEST_RATIO,
+    UNSEEN_SHARE,
+    Line,
+    Report,
+    line,
+)
+
+__all__ = [
+    "ENOUGH",
+    "HIGHEST_RATIO",
+    "UNSEEN_SHARE",
+    "Line",
+    "Report",
+    "line",
+]
