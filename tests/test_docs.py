@@ -16,7 +16,19 @@ DOCS = sorted((ROOT / "docs").rglob("*.md"))
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CODES = ROOT / "docs" / "test-codes.md"
 LINKING = [*DOCS, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "README.md"))]
-FILE_ENDINGS = "css html js md py service target template toml txt yml".split()
+FILE_ENDINGS = (
+    "css",
+    "html",
+    "js",
+    "md",
+    "py",
+    "service",
+    "target",
+    "template",
+    "toml",
+    "txt",
+    "yml",
+)
 """A name that ends so is a file's, with its folders before it."""
 INVARIANTS = 32
 
@@ -113,10 +125,11 @@ def _tests() -> dict[str, set[str]]:
         if not name.startswith("tests."):
             continue
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                if node.name.startswith("test_"):
-                    codes = _codes_of(node.name, ast.get_docstring(node) or "")
-                    found.setdefault(node.name, set()).update(codes)
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if node.name.startswith("test_"):
+                codes = _codes_of(node.name, ast.get_docstring(node) or "")
+                found.setdefault(node.name, set()).update(codes)
     return found
 
 
