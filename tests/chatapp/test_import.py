@@ -88,8 +88,8 @@ def test_it_imports(anna: User, file: Path) -> None:
     assert conversation.next_seq == 8
 
 
-def test_i03_messages_are_numbered_without_gaps(anna: User, file: Path) -> None:
-    """I03: the file's order is the order of ``seq``, which goes on without a gap.
+def test_i3_messages_are_numbered_without_gaps(anna: User, file: Path) -> None:
+    """I3: the file's order is the order of ``seq``, which goes on without a gap.
 
     Breaks when: ``_messages`` counts from 0, or ``next_seq`` is left at 1.
     """
@@ -133,7 +133,7 @@ def test_the_system_prompt_is_kept_only_when_asked(anna: User, file: Path) -> No
 
 
 def test_i30_the_same_messages_are_imported_once(anna: User, file: Path) -> None:
-    """I30, I09: importing again changes nothing and says where the first import is.
+    """I30, F09: importing again changes nothing and says where the first import is.
 
     Breaks when: ``fingerprint`` takes in anything that differs from import to import.
     """

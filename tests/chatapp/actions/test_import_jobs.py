@@ -293,7 +293,7 @@ async def test_an_orderly_end_says_how_far_the_import_came(client: AsyncClient) 
 async def test_the_job_of_a_dead_process_ends_with_a_true_report(
     client: AsyncClient, alice: User
 ) -> None:
-    """I05: when its lease is over any process says how many conversations are there.
+    """I30: when its lease is over any process says how many conversations are there.
 
     Breaks when: ``sweep`` trusts the report that was noted last, or leaves the hidden rest.
     """
@@ -506,10 +506,10 @@ async def test_n03_a_portion_takes_its_time_from_nobody() -> None:
     assert pace.weight == before / 2
 
 
-async def test_i09_an_import_whose_process_is_killed(
+async def test_f09_an_import_whose_process_is_killed(
     serve: Callable[..., RunningServer], tmp_path: Path
 ) -> None:
-    """I09, I05: the next process says how far it came, leaves nothing half, and brings the rest.
+    """F09, I30: the next process says how far it came, leaves nothing half, and brings the rest.
 
     Breaks when: a job of a dead process stays open, or what it had begun is not taken away.
     """

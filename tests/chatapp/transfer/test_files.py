@@ -1,4 +1,4 @@
-"""Foreign exports: I01 to I11, as far as reading a file goes."""
+"""Foreign exports: F01 to F11, as far as reading a file goes."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_it_works() -> None:
     assert spoken(one(CHAT)) == spoken(found)
 
 
-def test_i01_a_zip_of_many_shards() -> None:
-    """I01: all shards are read; a layout that is not known is said, never "success, 0".
+def test_f01_a_zip_of_many_shards() -> None:
+    """F01: all shards are read; a layout that is not known is said, never "success, 0".
 
     Breaks when: only ``conversations.json`` by its one name is looked for.
     """
@@ -108,8 +108,8 @@ def test_i01_a_zip_of_many_shards() -> None:
         [],
     ],
 )
-def test_i02_gaps_in_a_message_cost_that_message_only(message: Any) -> None:
-    """I02, I03: missing metadata, content, author, children, root message.
+def test_f02_gaps_in_a_message_cost_that_message_only(message: Any) -> None:
+    """F02, F03: missing metadata, content, author, children, root message.
 
     Breaks when: a field is read without asking whether it is there.
     """
@@ -121,8 +121,8 @@ def test_i02_gaps_in_a_message_cost_that_message_only(message: Any) -> None:
     assert 2 <= len(found.messages) <= 3
 
 
-def test_i04_cycles_dangling_parents_and_long_chains_end() -> None:
-    """I04: bounded, iterative.
+def test_f04_cycles_dangling_parents_and_long_chains_end() -> None:
+    """F04: bounded, iterative.
 
     Breaks when: ``_path`` does not remember where it was, or recurses.
     """
@@ -137,7 +137,7 @@ def test_i04_cycles_dangling_parents_and_long_chains_end() -> None:
     assert len(one(packed).messages) == 100_000
 
 
-def test_i05_other_branches_are_counted() -> None:
+def test_f05_other_branches_are_counted() -> None:
     found = one(
         [
             tree(
@@ -155,8 +155,8 @@ def test_i05_other_branches_are_counted() -> None:
 
 
 @pytest.mark.parametrize("time", ["NaN", "1e308", "-5", '"soon"', "true", "[]", "Infinity"])
-def test_i06_times_that_are_none_are_left_out(time: str) -> None:
-    """I06: the order is the tree's, not the times'.
+def test_f06_times_that_are_none_are_left_out(time: str) -> None:
+    """F06: the order is the tree's, not the times'.
 
     Breaks when: ``time`` lets an error out, or NaN is refused with its whole file.
     """
@@ -166,13 +166,13 @@ def test_i06_times_that_are_none_are_left_out(time: str) -> None:
     assert len(found.messages) == 2
 
 
-def test_i06_numbers_as_text_are_times() -> None:
+def test_f06_numbers_as_text_are_times() -> None:
     found = one([tree(node("a", None, create_time="1700000000"))])
     assert found.messages[0].created_at is not None
     assert found.messages[0].created_at.year == 2023
 
 
-def test_i07_what_cannot_be_stored_is_replaced_and_counted() -> None:
+def test_f07_what_cannot_be_stored_is_replaced_and_counted() -> None:
     data = json.dumps([tree(node("a", None, text="a\x00b\ud800"))]).encode()
     found = one(data)
     assert found.messages[0].text == "a\ufffdb\ufffd"
@@ -289,8 +289,8 @@ def test_what_is_none_of_these_is_refused(data: bytes) -> None:
     assert caught.value.message.endswith(".")
 
 
-def test_i08_a_bomb_is_refused_by_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I08: neither what an archive says of itself nor what is in it makes us read more.
+def test_f08_a_bomb_is_refused_by_what_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F08: neither what an archive says of itself nor what is in it makes us read more.
 
     Breaks when: a limit of ``_of_zip``, ``_of_object`` or ``objects`` is taken out.
     """
@@ -316,8 +316,8 @@ def test_i08_a_bomb_is_refused_by_what_comes_out(monkeypatch: pytest.MonkeyPatch
         read(zipped((f"{number}.txt", b"") for number in range(11)))
 
 
-def test_i08_names_in_an_archive_lead_nowhere() -> None:
-    """I08: nothing is unpacked, so a path is a name and a nested archive is a file."""
+def test_f08_names_in_an_archive_lead_nowhere() -> None:
+    """F08: nothing is unpacked, so a path is a name and a nested archive is a file."""
     names = ["../../conversations.json", "/etc/conversations.json", "C:\\x/conversations.json"]
     for name in names:
         assert len(read(zipped([(name, [CHAT])]))) == 1
@@ -326,7 +326,7 @@ def test_i08_names_in_an_archive_lead_nowhere() -> None:
         read(zipped([("inner.zip", nested)]))
 
 
-def test_i08_broken_and_encrypted_archives_are_refused() -> None:
+def test_f08_broken_and_encrypted_archives_are_refused() -> None:
     whole = zipped([("conversations.json", [CHAT] * 50)])
     with pytest.raises(ImportInvalid, match="cut off or broken"):
         read(whole[: len(whole) // 2])
@@ -530,7 +530,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 @given(data=st.data())
 @settings(max_examples=500, deadline=None)
 def test_whatever_stands_in_a_place_of_a_file_is_read_or_refused(data: st.DataObject) -> None:
-    """I02: an export changes without notice, and a file may have been made to harm.
+    """F02: an export changes without notice, and a file may have been made to harm.
 
     Breaks when: a reader takes it for granted what kind of value it finds.
     """

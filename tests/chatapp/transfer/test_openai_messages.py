@@ -111,7 +111,7 @@ def test_times_are_understood(key: str, raw: Any, expected: datetime) -> None:
     "raw",
     [1e308, -5, 10**400, "soon", "NaN", True, {}, "0001-01-01T00:00:00+14:00", 9e15],
 )
-def test_i06_what_is_no_time_is_left_out_and_counted(raw: Any) -> None:
+def test_f06_what_is_no_time_is_left_out_and_counted(raw: Any) -> None:
     conversation = read_list({**USER, "created_at": raw})
     assert conversation.messages[0].created_at is None
     assert sum(conversation.left_out.values()) == 1

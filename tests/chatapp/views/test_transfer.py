@@ -313,10 +313,10 @@ async def test_what_an_older_release_imported_is_known_still(client: AsyncClient
         assert (report["imported"], report["already"]) == (imported, already)
 
 
-async def test_i10_the_body_may_be_the_file(
+async def test_f10_the_body_may_be_the_file(
     client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I10: JSON or ZIP without a form around it, under the same limit.
+    """F10: JSON or ZIP without a form around it, under the same limit.
 
     Breaks when: ``_received`` reads the whole body before it looks at its size.
     """
@@ -384,7 +384,7 @@ async def test_an_export_of_another_form_is_refused(client: AsyncClient, code: s
 
 
 async def test_a_file_of_several_conversations(client: AsyncClient, upstream: FakeUpstream) -> None:
-    """I11, I30: truthful counts, and nobody is asked for anything."""
+    """F11, I30: truthful counts, and nobody is asked for anything."""
     picture = {"content_type": "image_asset_pointer", "asset_pointer": "https://evil.example/x"}
     hostile = tree(node("a", None, text=HOSTILE), node("b", "a", "assistant", picture))
     data = zipped(
@@ -437,10 +437,10 @@ async def test_a_file_that_is_none_of_these(client: AsyncClient) -> None:
     assert not await Conversation.objects.aexists()
 
 
-async def test_i10_a_file_over_the_limit(
+async def test_f10_a_file_over_the_limit(
     client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I10: by what came, not by what was announced.
+    """F10: by what came, not by what was announced.
 
     Breaks when: ``import_`` does not look at the file's size.
     """
@@ -450,10 +450,10 @@ async def test_i10_a_file_over_the_limit(
     assert not await Conversation.objects.aexists()
 
 
-async def test_i09_an_import_that_is_cut_short_leaves_whole_conversations(
+async def test_f09_an_import_that_is_cut_short_leaves_whole_conversations(
     client: AsyncClient, alice: User
 ) -> None:
-    """I09: what stands before the break is here, whole; the break is in the report."""
+    """F09: what stands before the break is here, whole; the break is in the report."""
     text = json.dumps([CHAT, tree(node("x", None, text="second"))])
     report = (await client.post("/import/", upload(text[:-5].encode()), headers=JSON)).json()
     assert report["imported"] == 1
