@@ -221,13 +221,22 @@ class Socket:
         self.socket = socket
         self.told: list[Json] = []
 
-    async def until(self, type_: str, text: str = "") -> None:
-        """Up to the next event of a type; of a ``delta``, to one that begins with a text."""
-        while True:
-            event = await self.socket.receive_json_from(PATIENCE)
-            self.told.append(event)
-            if event["type"] == type_ and event.get("text", "").startswith(text):
-                return
+    async def until(self, type_: str) -> None:
+        """Up to the next event of a type."""
+        while (await self._next())["type"] != type_:
+            pass
+
+    async def until_the_story_begins(self) -> None:
+        """In a ``delta``, or in a ``state`` if the server looked at its database just then."""
+        text = ""
+        while not text.startswith(BEGINNING):
+            event = await self._next()
+            told = event["turn"] if event["type"] == "state" else event
+            text = (told or {}).get("text", "")
+
+    async def _next(self) -> Json:
+        self.told.append(await self.socket.receive_json_from(PATIENCE))
+        return self.told[-1]
 
     async def end(self, code: str) -> None:
         """The rest; what a frame is answered with; and two events that have no cause yet."""
@@ -272,7 +281,7 @@ async def _run_the_examples(client: Client, alice: User) -> Socket:
         await client.run(request, answer)
         if socket is not None and STORY in request.body:
             telling = True
-            await socket.until("delta", BEGINNING)
+            await socket.until_the_story_begins()
         telling = telling and not request.first.endswith("/stop/")
         if not telling:
             await settle()
