@@ -33,7 +33,9 @@ from tests.servers import ROOT, RunningServer, start_server
 
 #: Milliseconds of a page and of a send, at the 99th percentile.
 MOST = 300.0
-NEIGHBOURS, CONVERSATIONS, PAUSE = 5, 8, 0.1
+#: A person who writes again after a second is in a hurry already. Five who pause for a tenth of one
+#: fill a core by themselves, and then wait for one another.
+NEIGHBOURS, CONVERSATIONS, PAUSE = 5, 8, 1.0
 #: Seconds after which an answer that did not come counts as one that took so long.
 PATIENCE = 60.0
 #: Of an import that does not end.
