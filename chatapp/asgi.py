@@ -26,6 +26,7 @@ from chatapp import wiring
 from chatapp.consumers import ConversationConsumer
 from chatapp.deployment import body_limits
 from chatapp.middleware import call_hooks_inline
+from compression.fair_threads import on_behalf_of
 
 call_hooks_inline()
 http_application.request_class = body_limits.MeasuredRequest
@@ -115,6 +116,8 @@ def same_origin(application: Application, allowed: list[str]) -> Application:
 
 
 async def _http(scope: Scope, receive: Receive, send: Send) -> None:
+    # Until it is known whose session it is.
+    on_behalf_of.set(tuple(value for name, value in scope["headers"] if name == b"cookie"))
     if scope["path"].startswith(settings.STATIC_URL):
         await static_application(scope, receive, send)
     else:

@@ -31,6 +31,7 @@ from chatapp.live.view_models import PageView, TurnView
 from chatapp.live.viewer_state import OUTCOME, Compressions, Reply, Run
 from chatapp.rendering import fragments
 from chatapp.turns.announcer import common
+from compression.fair_threads import on_behalf_of
 from compression.types import Trigger
 
 logger = logging.getLogger(__name__)
@@ -86,6 +87,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(NO_SUCH_CONVERSATION)
             return
         self._user_id = user.pk
+        on_behalf_of.set(user.pk)
         if _open_sockets[user.pk] >= SOCKETS_A_USER:
             await self.close(TOO_MANY)
             return

@@ -11,7 +11,6 @@ from pathlib import Path
 from channels.layers import get_channel_layer
 from django.conf import settings
 
-from chatapp.accounts.one_each import OneEach
 from chatapp.actions.import_jobs import Importer
 from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
@@ -32,7 +31,7 @@ from chatapp.turns.process_lock import Presence
 from chatapp.turns.runner import Runner
 from chatapp.turns.services import Machinery
 from compression import signals, store
-from compression.database import AWAY, across, database_file
+from compression.database import AWAY, across, database_file, drop
 from compression.tokens import default_counter
 
 logger = logging.getLogger(__name__)
@@ -106,12 +105,6 @@ def bus() -> Bus:
 def rendering_pool() -> RenderingPool:
     """Where pages and catch-ups are rendered."""
     return RenderingPool()
-
-
-@cache
-def searches() -> OneEach:
-    """The searches of this process: each person's wait for one another."""
-    return OneEach()
 
 
 @cache
@@ -190,6 +183,8 @@ async def start() -> None:
 
 async def shutdown() -> None:
     """End in order what this process runs; nothing if it never ran anything."""
+    # Searches that wait would be done one after the other before the process ends.
+    drop("slow")
     if importer.cache_info().currsize:
         await importer().shutdown()
     if started():

@@ -7,18 +7,19 @@ that is synchronous, lets one slow query delay every socket of the process.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from concurrent.futures import wait
 from contextlib import contextmanager
 from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
+
+from compression.fair_threads import FairThreads, on_behalf_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,7 +29,8 @@ Lane = Literal["asked", "background", "bulk", "slow"]
 
 ``asked``: what a person waits for. ``background``: what nobody waits for (checkpoints, sweeps).
 ``bulk``: one of the thousands that a piece of work is made of (an import). ``slow``: what may take
-seconds (a search).
+seconds (a search). In each lane people take turns, and of ``asked`` one of them never has more than
+half of the threads, of ``slow`` one.
 """
 
 # SQLite has one writer, so more threads only wait for one another; PostgreSQL has many. What is
@@ -37,14 +39,15 @@ SQLITE_THREADS: Final[dict[Lane, int]] = {"asked": 2, "background": 1, "bulk": 1
 SERVER_THREADS: Final[dict[Lane, int]] = {"asked": 8, "background": 1, "bulk": 1, "slow": 2}
 _BACKGROUND = "database-background"
 
-_pools: dict[Lane, ThreadPoolExecutor] = {}
+_pools: dict[Lane, FairThreads] = {}
 
 
-def _pool(lane: Lane) -> ThreadPoolExecutor:
+def _pool(lane: Lane) -> FairThreads:
     if lane not in _pools:
         sqlite = connections["default"].vendor == "sqlite"
         threads = (SQLITE_THREADS if sqlite else SERVER_THREADS)[lane]
-        made = ThreadPoolExecutor(threads, thread_name_prefix=f"database-{lane}")
+        each = {"asked": threads // 2, "slow": 1}.get(lane, threads)
+        made = FairThreads(threads, f"database-{lane}", each=each)
         # One that came first is used; a pool without work has no threads yet.
         _pools.setdefault(lane, made)
     return _pools[lane]
@@ -93,15 +96,15 @@ def across(
 ) -> Callable[P, Coroutine[Any, Any, R]]:
     """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
 
-    Units wait for others of their ``lane`` only. A unit runs to its end even if its awaiter is
-    cancelled; no transaction may span two units.
+    Units wait for others of their ``lane`` only, and of them for those whose turn it is before
+    :data:`compression.fair_threads.on_behalf_of`. A unit that has begun runs to its end even if its
+    awaiter is cancelled; no transaction may span two units.
     """
 
     @functools.wraps(function)
     async def crossing(*args: P.args, **kwargs: P.kwargs) -> R:
-        context = contextvars.copy_context()
-        call = functools.partial(context.run, _unit, functools.partial(function, *args, **kwargs))
-        return await asyncio.get_running_loop().run_in_executor(_pool(lane), call)
+        call = functools.partial(_unit, functools.partial(function, *args, **kwargs))
+        return await asyncio.wrap_future(_pool(lane).submit(on_behalf_of.get(), call))
 
     return crossing
 
@@ -191,26 +194,38 @@ def database_file() -> str:
     return "" if connection.vendor != "sqlite" or in_memory else os.path.realpath(name)
 
 
+def asked_by(person: Hashable, lane: Lane) -> int:
+    """How many units of a person run or wait in a lane."""
+    return _pool(lane).asked_by(person)
+
+
+def drop(lane: Lane) -> None:
+    """Cancel the units of a lane that wait; one that runs is not waited for."""
+    if lane in _pools:
+        _pools[lane].drop()
+
+
 def drain(*, close: bool = False) -> None:
     """Wait until no unit runs or waits any more, those included whose awaiters are gone.
 
     ``close``: each thread of the pools closes its connections too.
     """
-    for executor in list(_pools.values()):
-        # Each thread waits for the others, so that each takes one of these calls.
-        together = threading.Barrier(executor._max_workers)
-        wait([executor.submit(_arrive, together, close) for _ in range(executor._max_workers)])
+    for pool in list(_pools.values()):
+        pool.join()
+        if close:
+            # Each thread waits for the others, so that each takes one of these calls.
+            close_here = functools.partial(_close, threading.Barrier(pool.threads))
+            wait([pool.submit(object(), close_here) for _ in range(pool.threads)])
 
 
 def close_pools() -> None:
     """Wait for running units, and end the pools with every connection of their threads."""
     drain(close=True)
     while _pools:
-        _, executor = _pools.popitem()
-        executor.shutdown(wait=True)
+        _, pool = _pools.popitem()
+        pool.shutdown()
 
 
-def _arrive(together: threading.Barrier, close: bool) -> None:
-    if close:
-        connections.close_all()
+def _close(together: threading.Barrier) -> None:
+    connections.close_all()
     together.wait()

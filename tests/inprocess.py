@@ -27,7 +27,6 @@ def _forget() -> None:
         wiring.runner,
         wiring.rendering_pool,
         wiring.importer,
-        wiring.searches,
     ):
         made.cache_clear()
     for signal in (

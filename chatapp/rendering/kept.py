@@ -42,8 +42,7 @@ class Kept:
         """The HTML of ``text``, made now if it is not kept."""
         if len(text) < SHORT:
             return self._make(text)
-        # Half a surrogate cannot be encoded otherwise.
-        key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
+        key = _key(text)
         with self._lock:
             if key in self._html:
                 self._html.move_to_end(key)
@@ -57,6 +56,10 @@ class Kept:
                 self._held -= sys.getsizeof(self._html.popitem(last=False)[1])
         return html
 
+    def holds(self, text: str) -> bool:
+        """Whether the HTML of ``text`` is kept."""
+        return _key(text) in self._html
+
     @property
     def held(self) -> int:
         """Bytes that are kept."""
@@ -67,6 +70,11 @@ class Kept:
         with self._lock:
             self._html.clear()
             self._held = 0
+
+
+def _key(text: str) -> bytes:
+    # Half a surrogate cannot be encoded otherwise.
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
 
 
 markdown: Final = Kept(render_message)
@@ -84,6 +92,11 @@ class Body:
     def html(self) -> str:
         """As it is shown; made now if it is not kept."""
         return self.kept(self.text)
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether it need not be made ahead: it is kept, or made in no time."""
+        return len(self.text) < SHORT or self.kept.holds(self.text)
 
 
 def ahead(bodies: list[Body]) -> list[Body]:

@@ -41,6 +41,7 @@ from chatapp.errors import (
 from chatapp.text.safety import REPLACEMENT
 from compression.database import AWAY
 from compression.exceptions import UserFacingError
+from compression.fair_threads import on_behalf_of
 
 logger = logging.getLogger(__name__)
 
@@ -158,6 +159,7 @@ def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
                 request.user = await aperson(request)
                 if not request.user.is_authenticated or not request.user.is_active:
                     raise SignedOut
+                on_behalf_of.set(request.user.pk)
                 return await view(request, *args, **kwargs)
             except UserFacingError as error:
                 return failure(request, error)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Final
 
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp import wiring
 from chatapp.conversations import access
 from chatapp.conversations.searching import asearch
-from chatapp.errors import InvalidInput
+from chatapp.errors import InvalidInput, RateLimited
 from chatapp.forms import number, storable
 from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
+from compression.database import asked_by
 
 QUERY_LENGTH = 500
 # Further down nobody looks; another word in the query finds more.
 MOST_PAGES = 50
+#: Searches of one person that wait or are done. Those that were begun and abandoned count.
+MOST_SEARCHES: Final = 8
+#: Seconds until who has more may try again.
+TRY_AGAIN: Final = 5.0
 
 
 @signed_in("GET")
@@ -38,8 +42,9 @@ async def search(request: HttpRequest) -> HttpResponseBase:
     sort = request.GET.get("sort") or "best"
     if sort not in {"best", "newest"}:
         raise InvalidInput.of("sort", "Choose best or newest.")
-    work = partial(asearch, person, query, code=code, page=page, newest_first=sort == "newest")
-    found = await wiring.searches().run(person, work)
+    if asked_by(person, "slow") >= MOST_SEARCHES:
+        raise RateLimited(retry_after=TRY_AGAIN)
+    found = await asearch(person, query, code=code, page=page, newest_first=sort == "newest")
     if wants_json(request):
         return JsonResponse(found.as_json())
     values = {"found": found, "inside": code, "sort": sort, "next_page": page + 1}

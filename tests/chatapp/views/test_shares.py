@@ -7,11 +7,14 @@ import threading
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import AsyncClient
 
 from chatapp import wiring
 from chatapp.rendering import kept
+from chatapp.views.searching import MOST_SEARCHES
 from compression.database import SERVER_THREADS, SQLITE_THREADS, across
+from compression.fair_threads import on_behalf_of
 from tests.inprocess import HTMX, new_conversation, send, settle, signed_in
 
 PAGES = ("", "?before=100", "context/", "summaries/", "messages/1/replaced/", "export/")
@@ -75,27 +78,69 @@ async def test_n02_a_page_loaded_again_is_taken_from_what_is_kept(
 
 
 async def test_n02_searches_of_one_person_take_turns(client: AsyncClient, bob: User) -> None:
-    """N02: alice's searches are done one after the other, and bob's beside them.
+    """N02: alice's searches are done one after the other, bob's beside them, and many are refused.
 
-    Breaks when: the view asks the database itself, or for another share.
+    Breaks when: a search is not asked for on its person's behalf, or without bounds.
     """
     other = await signed_in(bob)
     alice = await User.objects.aget(username="alice")
-    begun, go = asyncio.Event(), asyncio.Event()
+    begun, go = threading.Event(), threading.Event()
 
-    async def hold() -> None:
+    def hold() -> None:
         begun.set()
-        await go.wait()
+        assert go.wait(30)
 
-    held = asyncio.create_task(wiring.searches().run(alice.pk, hold))
-    await begun.wait()
-    hers = asyncio.create_task(client.get("/search/?q=lantern"))
-    assert (await other.get("/search/?q=lantern")).status_code == 200
-    await asyncio.wait([hers], timeout=0.2)
-    assert not hers.done()
-    go.set()
+    async def search_of_hers() -> None:
+        on_behalf_of.set(alice.pk)
+        await across(hold, lane="slow")()
+
+    held = asyncio.create_task(search_of_hers())
+    assert await asyncio.to_thread(begun.wait, 30)
+    hers = [asyncio.create_task(client.get("/search/?q=lantern")) for _ in range(MOST_SEARCHES)]
+    try:
+        done, _ = await asyncio.wait(hers, timeout=20, return_when=asyncio.FIRST_COMPLETED)
+        assert [one.result().status_code for one in done] == [429]
+        if SQLITE_THREADS["slow"] > 1 or connection.vendor == "postgresql":
+            assert (await other.get("/search/?q=lantern")).status_code == 200
+        assert sum(one.done() for one in hers) == 1
+    finally:
+        go.set()
     await held
-    assert (await hers).status_code == 200
+    assert sorted([(await one).status_code for one in hers]) == [200] * (MOST_SEARCHES - 1) + [429]
+
+
+async def test_n02_many_commands_of_one_person_delay_nobody_else(
+    client: AsyncClient, code: str, bob: User
+) -> None:
+    """N02: what alice's requests ask the database for is done in turns with what bob's do.
+
+    Breaks when: a request's units are not done on behalf of its person, or first come first.
+    """
+    other = await signed_in(bob)
+    alice = await User.objects.aget(username="alice")
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        begun.release()
+        assert go.wait(30)
+
+    async def hers() -> None:
+        on_behalf_of.set(alice.pk)
+        await across(hold)()
+
+    held = [asyncio.create_task(hers()) for _ in range(40)]
+    # A server's request has a context of its own; in a test it is that of the one before.
+    on_behalf_of.set(None)
+    try:
+        assert await asyncio.to_thread(begun.acquire, timeout=30)
+        waits = asyncio.create_task(client.get(f"/c/{code}/"))
+        for _ in range(3):
+            assert (await other.get("/?new")).status_code == 200
+        assert not waits.done()
+    finally:
+        go.set()
+        await asyncio.gather(*held)
+    assert (await waits).status_code == 200
 
 
 async def test_n02_whoever_searches_delays_no_page(client: AsyncClient, code: str) -> None:
