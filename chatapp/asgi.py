@@ -12,7 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
 
 from django.core.asgi import get_asgi_application
 
-http_application: Any = get_asgi_application()
+django_application: Any = get_asgi_application()
 
 # These import models, so Django must be set up by now.
 from channels.auth import AuthMiddlewareStack
@@ -28,9 +28,9 @@ from chatapp.deployment import body_limits
 from chatapp.middleware import call_hooks_inline
 from compression.fair_threads import on_behalf_of
 
-call_hooks_inline()
-http_application.request_class = body_limits.MeasuredRequest
-http_application = body_limits.bounded(http_application)
+call_hooks_inline(django_application)
+django_application.request_class = body_limits.MeasuredRequest
+http_application = body_limits.bounded(django_application)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -1,19 +1,26 @@
-"""Headers that every dynamic response carries, and Django's own middleware without threads.
+"""Headers that every dynamic response carries, and Django's own parts without threads.
 
 Under ASGI Django runs each hook of its synchronous middleware in a thread of the request, sixteen
-hops for one request. These hooks only compute, so here they are called where they are; what reads
-or writes the database still goes to a thread.
+hops for one request, and what is to be done at a request's beginning and end. These only compute,
+so here they are called where they are; what reads or writes the database still goes to a thread.
+A request that needs none has no thread of its own, which would be started and ended for it while
+the event loop waits for both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any
 
-from asgiref.sync import iscoroutinefunction, sync_to_async
+from asgiref.sync import SyncToAsync, iscoroutinefunction, sync_to_async
 from csp.middleware import CSPMiddleware
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.handlers import asgi
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
@@ -44,12 +51,22 @@ def no_store(get_response):  # type: ignore[no-untyped-def]
     return synchronous
 
 
-def call_hooks_inline() -> None:
-    """Have Django's middleware call its hooks where it is, in the event loop.
+#: Bytes of a body that is read for its CSRF token in the event loop; larger forms in a thread.
+SMALL_BODY = 64 * 1024
+
+
+def call_hooks_inline(application: Any) -> None:
+    """Have Django's ``application`` call its middleware's hooks, and end responses, in the loop.
 
     For the ASGI application, once. The settings keep the names of Django's own classes, since its
     deployment checks look for them.
     """
+    # A request's thread is new: it has no connection yet that could be too old. Those of the
+    # threads that stay are looked after in compression.database.
+    for receiver in (reset_queries, close_old_connections):
+        request_started.disconnect(receiver)
+    setattr(asgi, "sync_to_async", _in_its_thread)  # noqa: B010 - an import, which mypy guards
+    application._view_middleware = [_before_view(hook) for hook in application._view_middleware]
     for middleware in (
         SecurityMiddleware,
         CSPMiddleware,
@@ -61,6 +78,34 @@ def call_hooks_inline() -> None:
         XFrameOptionsMiddleware,
     ):
         setattr(middleware, "__acall__", _inline)  # noqa: B010 - a method, which mypy guards
+
+
+def _in_its_thread(close: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    """Close a response in its request's thread, whose connections end with it, if it has one."""
+
+    @wraps(close)
+    async def closing() -> None:
+        context = SyncToAsync.thread_sensitive_context.get(None)
+        if context in SyncToAsync.context_to_thread_executor:
+            await sync_to_async(close)()
+        else:
+            close()
+
+    return closing
+
+
+def _before_view(hook: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A hook that is called before the view, such as the look for the CSRF token in a form."""
+    if not isinstance(hook, SyncToAsync):
+        return hook
+
+    @wraps(hook)
+    async def looking(request: HttpRequest, *view: Any) -> Any:
+        if int(request.META.get("CONTENT_LENGTH") or 0) <= SMALL_BODY:
+            return hook.func(request, *view)
+        return await hook(request, *view)
+
+    return looking
 
 
 async def _inline(middleware: Any, request: HttpRequest) -> HttpResponseBase:
