@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import F, Max, Min, Q, QuerySet, Sum
+from django.db.models import Q, QuerySet
 from django.utils.crypto import salted_hmac
 
 from chatapp.context.build import Basis, StoredMessage
@@ -77,44 +77,42 @@ def usage_view(turn: Turn) -> dict[str, Any]:
 
 
 def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
-    """Turns with the first and the last assistant message of each, in two queries."""
-    rows = list(
-        turns.select_related("user_message").annotate(
-            first_reply=Min("messages__seq", filter=Q(messages__role=MessageRole.ASSISTANT)),
-            last_reply=Max("messages__seq", filter=Q(messages__role=MessageRole.ASSISTANT)),
-            written=Sum(
-                F("messages__token_count") - MESSAGE_OVERHEAD,
-                filter=Q(messages__role=MessageRole.ASSISTANT, messages__token_count__gt=0),
-            ),
-        )
+    """Turns with the first and the last assistant message of each, in at most three queries."""
+    rows = list(turns.select_related("user_message").defer("manifest"))
+    if not rows:
+        return []
+    replies: dict[int | None, list[tuple[int, int]]] = {row.pk: [] for row in rows}
+    found = Message.objects.filter(turn__in=list(replies), role=MessageRole.ASSISTANT)
+    for turn, *reply in found.order_by("seq").values_list("turn_id", "seq", "token_count"):
+        replies[turn].append((reply[0], reply[1]))
+    return [_turn_view(row, replies[row.pk]) for row in rows]
+
+
+def _turn_view(row: Turn, replies: list[tuple[int, int]]) -> TurnView:
+    """``replies``: seq and ruler tokens of each of its assistant messages, oldest first."""
+    first, last = (replies[0][0], replies[-1][0]) if replies else (None, None)
+    text, reasoning = "", ""
+    if row.finished_at is None and last is not None:
+        written = Message.objects.filter(turn=row, seq=last).values_list("text", "reasoning")
+        text, reasoning = written.get()
+    return TurnView(
+        turn=row.pk,
+        status=row.status,
+        event_no=row.event_no,
+        model=row.model,
+        message_seq=row.user_message.seq if row.user_message else None,
+        reply_seq=first,
+        seq=last,
+        text=text,
+        reasoning=reasoning,
+        started_at=row.started_at,
+        first_token_at=row.first_token_at,
+        finished_at=row.finished_at,
+        error=row.error,
+        finish_reason=row.finish_reason,
+        usage=usage_view(row),
+        ruler_tokens=sum(count - MESSAGE_OVERHEAD for _, count in replies if count > 0),
     )
-    texts = {
-        message.turn_id: message
-        for row in rows
-        if row.finished_at is None
-        for message in Message.objects.filter(turn=row, seq=row.last_reply)
-    }
-    return [
-        TurnView(
-            turn=row.pk,
-            status=row.status,
-            event_no=row.event_no,
-            model=row.model,
-            message_seq=row.user_message.seq if row.user_message else None,
-            reply_seq=row.first_reply,
-            seq=row.last_reply,
-            text=texts[row.pk].text if row.pk in texts else "",
-            reasoning=texts[row.pk].reasoning if row.pk in texts else "",
-            started_at=row.started_at,
-            first_token_at=row.first_token_at,
-            finished_at=row.finished_at,
-            error=row.error,
-            finish_reason=row.finish_reason,
-            usage=usage_view(row),
-            ruler_tokens=row.written or 0,
-        )
-        for row in rows
-    ]
 
 
 def conversation_view(row: Conversation) -> ConversationView:
@@ -278,14 +276,14 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
     """
     row = owned(user_id, code)
     shown = window(row, **place)
-    turns = row.turns.filter(pk__in={one.turn_id for one in shown.messages if one.turn_id})
-    ended = turns.filter(finished_at__isnull=False).exclude(status__in=QUIET_ENDS)
-    opened = turn_views(row.turns.filter(finished_at__isnull=True))
+    theirs = {one.turn_id for one in shown.messages if one.turn_id}
+    loud = Q(pk__in=theirs) & ~Q(status__in=QUIET_ENDS)
+    turns = turn_views(row.turns.filter(Q(finished_at__isnull=True) | loud))
     return PageView(
         conversation=conversation_view(row),
         messages=[message_view(one) for one in shown.messages],
-        turn=opened[0] if opened else None,
-        turns=turn_views(ended),
+        turn=next((one for one in turns if one.finished_at is None), None),
+        turns=[one for one in turns if one.finished_at is not None],
         compression=compression_view(row),
         context=context(row, tail_tokens(row)),
         has_older=shown.has_older,
@@ -353,12 +351,11 @@ def spoken(conversation_id: int) -> bool:
 
 def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
     """One turn with its manifest, as JSON. Raises NotFound."""
-    row = owned(user_id, code)
-    views = turn_views(row.turns.filter(pk=turn_id))
+    found = owned(user_id, code).turns.filter(pk=turn_id)
+    views = turn_views(found)
     if not views:
         raise NotFound
-    manifest = row.turns.values_list("manifest", flat=True).get(pk=turn_id)
-    return {**views[0].as_json(), "manifest": manifest}
+    return {**views[0].as_json(), "manifest": found.values_list("manifest", flat=True).get()}
 
 
 def message(user_id: int, code: str, seq: int) -> MessageView:

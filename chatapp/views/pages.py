@@ -18,19 +18,20 @@ from chatapp.conversations.reading import amessage, aturn
 from chatapp.conversations.replacing import areplaced
 from chatapp.conversations.summaries import acarried, aversions
 from chatapp.forms import model_name, number
+from chatapp.live.view_models import ConversationLink
 from chatapp.rendering.articles import bodies_of
 from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
+from compression.database import across
 from compression.exceptions import UserFacingError
 
 
 async def page_context(request: HttpRequest) -> dict[str, Any]:
     """What every page of the chat shows besides its conversation."""
-    person = user_id(request)
-    chosen = await people.achosen(person)
+    chosen, links = await _asurroundings(user_id(request))
     machinery = wiring.machinery()
     return {
         "page": None,
-        "conversations": await access.alinks(person),
+        "conversations": links,
         "models": await machinery.catalogue.names(),
         "new_model": chosen["default_model"] or machinery.catalogue.known_name(),
         "demo": machinery.demo,
@@ -40,6 +41,13 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
         "chosen": chosen,
         "current": "",
     }
+
+
+def _surroundings(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
+    return people.chosen(user_id), access.links(user_id)
+
+
+_asurroundings = across(_surroundings)
 
 
 @signed_in("GET")

@@ -11,6 +11,7 @@ from django.test import AsyncClient, RequestFactory
 from chatapp.conversations import access
 from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Message
+from chatapp.views import pages
 from chatapp.views.answers import fields_of
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON
@@ -311,6 +312,7 @@ async def test_what_nobody_foresaw_is_one_sentence_and_no_more(
         raise RuntimeError("password of the database")
 
     monkeypatch.setattr(access, "alinks", fail)
+    monkeypatch.setattr(pages, "_asurroundings", fail)
     answer = await client.get("/", headers=headers)
     assert answer.status_code == 500
     assert b"password of" not in answer.content

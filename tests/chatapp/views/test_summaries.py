@@ -14,6 +14,7 @@ from django.test import AsyncClient
 from chatapp import wiring
 from chatapp.conversations import access
 from chatapp.models import Conversation, ModelProfile
+from chatapp.views import pages
 from compression import runs
 from tests.fake_scripts import Finish, Script, Wait
 from tests.fake_upstream import DEFAULT_MODELS, FakeUpstream
@@ -266,6 +267,7 @@ async def test_i23_every_answer_carries_its_headers(
         await client.get("/accounts/password_change/", headers=headers),
     ]
     monkeypatch.setattr(access, "alinks", fail)
+    monkeypatch.setattr(pages, "_asurroundings", fail)
     answers.append(await client.get("/", headers=headers))
     statuses = [answer.status_code for answer in answers]
     assert statuses[:3] == [200, 200, 404]
