@@ -39,18 +39,22 @@ from tests.upstreams import RunningUpstream, running_upstream
 
 #: Run there, in an empty project made of the page's pieces.
 ELSEWHERE = {COMPRESSION: "tests/compression/test_standalone.py"}
+# Whose options sentences may name by themselves.
+OWN = ("serve", "signin_link", "ensure_owner", "import_messages")
+DEPLOYING = ("chatapp.deployment.many", "chatapp.deployment.nginx")
 LANGUAGES = re.compile(r"(sh|http|json \w+|python)?")
 # What the copy is made of; the environment and what was made here stay away.
 COPIED = ("chatapp", "compression", "templates", "static", "manage.py", "Makefile")
 _ASSIGNMENTS = r"(?:\w+=\S+ )*"
 _SERVES = re.compile(rf"{_ASSIGNMENTS}(make run|.*manage\.py serve|.*chatapp\.deployment\.many)\b")
 _ONLY_LISTED = re.compile(r"make (?!run\b)[a-z]+")
+_MODEL_SERVER = re.compile(r"https?://[\w.:]+/v1")
 # What holds for the commands after it, in later sections too.
 _LASTING = re.compile(r"(export|umask) ")
 
 
 class Computer:
-    """A computer with a copy of the program, on which nothing but ``make`` has been run."""
+    """A computer with a copy of the program, for which ``make`` has made what it needs to run."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.program, self.etc, self._stack = folder / "palimpsest", folder / "etc", stack
@@ -66,7 +70,7 @@ class Computer:
         self._make_environment()
         self._ports: dict[str, int] = {}
         self._lasting: list[str] = []
-        self._shell("make var/secret_key")
+        self._shell("make var/static.stamp")
 
     def _make_environment(self) -> None:
         """``.venv`` as ``make`` leaves it: with the packages that are tested here."""
@@ -114,7 +118,7 @@ class Computer:
         for shown, ours in (
             (r"postgres://\S+", lambda _: self.database),
             (r"redis://\S+", lambda _: self.bus),
-            (r"https?://[\w.:]+/v1", lambda _: self.model.base_url),
+            (_MODEL_SERVER, lambda _: self.model.base_url),
             (r"sk-…", lambda _: "a-key"),
             (r"SECRET_KEY=…", lambda _: f"SECRET_KEY={secrets.token_urlsafe(50)}"),
             (r"(?<=[: ])(8\d{3}|9\d{3})\b", lambda found: str(self._port(found[0]))),
@@ -126,6 +130,9 @@ class Computer:
     def run(self, command: str) -> None:
         """Run one command of a document as it is meant; fails when it does."""
         if _LASTING.match(command):
+            if "var/secret_key" in command:
+                # Who says so has run the chat there.
+                self._serve("make run")
             self._lasting.append(self.filled_in(command))
         elif command.startswith("systemctl "):
             self._systemctl(command.split()[1:])
@@ -207,11 +214,12 @@ class Computer:
         finally:
             await person.close()
         assert [one["status"] for one in page["messages"]] == ["complete"] * 2, page
-        if "OPENAI_BASE_URL" in command:
+        if _MODEL_SERVER.search(command):
             named = re.search(r"CHAT_MODEL=(\S+)", command)
-            asked = (await asyncio.to_thread(self.model.chats))[0]
+            asked = await asyncio.to_thread(self.model.chats)
             await asyncio.to_thread(self.model.reset)
-            assert named is None or asked["model"] == named[1]
+            assert asked, "the model server was not asked"
+            assert named is None or asked[0]["model"] == named[1]
 
     def _systemctl(self, arguments: list[str]) -> None:
         """Look where systemd would; nothing is started."""
@@ -264,7 +272,7 @@ def _read(
 
 @pytest.fixture(scope="module")
 def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Computer]:
-    """One for all sections: no section may need what another one has done, exports aside."""
+    """One for all sections of a worker: none may need what another has done, exports aside."""
     with ExitStack() as stack:
         yield Computer(tmp_path_factory.mktemp("computer"), stack)
 
@@ -329,12 +337,16 @@ def test_commands_in_sentences_exist() -> None:
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     assert phony is not None
     seen = set()
+    known = {option for name in OWN for option in _options(name)}
+    known |= {option for module in DEPLOYING for option in _options_of_module(module)}
     for path in documents():
         for text in in_backticks(path):
             if target := re.match(r"make ([a-z]+)", text):
                 assert target[1] in phony[1].split(), (path, text)
             if module := re.search(r"python -m ([\w.]+)", text):
                 assert find_spec(module[1]) is not None, (path, text)
+            if text.startswith("--"):
+                assert text.split()[0] in known, (path, text)
             if own := re.search(r"manage\.py ([a-z_]+)(.*)", text):
                 seen.add(own[1])
                 assert own[1] in get_commands(), (path, text)
@@ -347,3 +359,9 @@ def _options(command: str) -> set[str]:
     assert isinstance(app, str)
     parser = load_command_class(app, command).create_parser("manage.py", command)
     return {option for action in parser._actions for option in action.option_strings}
+
+
+def _options_of_module(module: str) -> set[str]:
+    command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(re.findall(r"--[\w-]+", done.stdout))
