@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from compression.exceptions import UserFacingError
@@ -29,14 +30,15 @@ _ERRORS = re.compile(r"(<!-- errors: [^>]*-->\n).*?(<!-- end of errors -->)", re
 _FENCED = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-def documents() -> list[Path]:
+@cache
+def documents() -> tuple[Path, ...]:
     """Every document, those of the project's page included."""
-    return [
+    return tuple(
         path
         for path in sorted(ROOT.rglob("*.md"))
         if not _NOT_READ & set(path.relative_to(ROOT).parts)
-        and not any(part.endswith("_cache") for part in path.parts)
-    ]
+        and not any(part.endswith("_cache") for part in path.relative_to(ROOT).parts)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
