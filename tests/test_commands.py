@@ -136,8 +136,8 @@ class Computer:
             self._lasting.append(self.filled_in(command))
         elif command.startswith("systemctl "):
             self._systemctl(command.split()[1:])
-        elif _ONLY_LISTED.match(command):
-            self._shell(f"make help | grep --fixed-strings --quiet '  {command}\t'")
+        elif listed := _ONLY_LISTED.match(command):
+            self._shell(f"make help | grep --fixed-strings --quiet '  {listed[0]}\t'")
         elif _SERVES.match(command):
             self._serve(command)
         else:

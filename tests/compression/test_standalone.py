@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
 
+from compression import services
 from tests.documents import COMPRESSION, blocks
 from tests.servers import ROOT
 
@@ -65,6 +67,17 @@ def test_the_second_host_does_what_the_document_says(name: str) -> None:
     rest = iter(lines)
     # Each line of the document's is in the host's file, in this order.
     assert [line for line in wanted if line not in rest] == []
+
+
+def test_what_there_is_to_call_is_there() -> None:
+    """Breaks when: a function of the services is renamed and the document has its old name."""
+    table = (
+        COMPRESSION.read_text("utf-8").partition("| call | what it does |")[2].partition("\n\n")[0]
+    )
+    first_cells = "".join(line.split(" | ")[0] for line in table.splitlines())
+    names = re.findall(r"`(\w+)`", first_cells)
+    assert len(names) > 8
+    assert [name for name in names if not iscoroutinefunction(getattr(services, name, None))] == []
 
 
 def test_copied_into_an_empty_project_it_works(tmp_path: Path) -> None:
