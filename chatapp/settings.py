@@ -1,4 +1,4 @@
-"""Settings, all from the environment; the README lists every variable."""
+"""Settings, all from the environment; docs/operations.md lists every variable."""
 
 from __future__ import annotations
 

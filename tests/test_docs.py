@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.documents import documents, in_backticks
 from tests.test_architecture import ROOT, modules
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -18,7 +19,7 @@ ARCHITECTURE = ROOT / "docs" / "architecture.md"
 CODES = ROOT / "docs" / "test-codes.md"
 # What the page of the API names are addresses and fields: a test of its own runs it.
 NAMING = [path for path in DOCS if path.name != "api.md"]
-LINKING = [*DOCS, *(ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "README.md"))]
+LINKING = documents()
 FILE_ENDINGS = (
     "css",
     "html",
@@ -46,22 +47,19 @@ def _named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def _in_backticks(path: Path) -> Iterator[str]:
-    """What a document has in backticks, code blocks aside."""
-    prose = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-    yield from re.findall(r"`([^`\n]+)`", prose)
-
-
 def _paths(path: Path) -> set[str]:
     return {
         text
-        for text in _in_backticks(path)
-        if _PATH.fullmatch(text) and ("/" in text or text.rpartition(".")[2] in FILE_ENDINGS)
+        for text in in_backticks(path)
+        if _PATH.fullmatch(text)
+        and ("/" in text or text.rpartition(".")[2] in FILE_ENDINGS)
+        # What running makes is not in the repository.
+        and not text.startswith("var/")
     }
 
 
 def _dotted(path: Path) -> set[str]:
-    found = (_DOTTED.fullmatch(text) for text in _in_backticks(path))
+    found = (_DOTTED.fullmatch(text) for text in in_backticks(path))
     return {match[1] for match in found if match} - _paths(path)
 
 
@@ -181,7 +179,7 @@ def test_functions_that_are_named_exist(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCS, ids=_named)
 def test_tests_that_are_named_exist(path: Path) -> None:
     """Breaks when: a test is renamed and a document still has its old name."""
-    named = {text for text in _in_backticks(path) if re.fullmatch(r"test_\w+", text)}
+    named = {text for text in in_backticks(path) if re.fullmatch(r"test_\w+", text)}
     assert named - set(_tests()) == set()
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import compression
+from tests.documents import COMPRESSION, blocks
 from tests.servers import ROOT, free_port, server_environment
 
 # Of 3.14; ours must not take any of them away.
@@ -181,13 +182,12 @@ def test_other_servers_start(library: Path, order: str, server: str) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_another_host_starts(library: Path, order: str) -> None:
-    """With the lines that compression's README has for its settings.
+    """With the lines that docs/compression.md has for a host's settings.
 
     Breaks when: those lines are wrong, or `compression` does not extend its path.
     """
-    readme = (ROOT / "compression" / "README.md").read_text("utf-8")
-    lines = readme.partition("Python 3.14")[2].partition("```python\n")[2].partition("```")[0]
-    assert lines
+    (block,) = (one for one in blocks(COMPRESSION, "python") if one.heading == "Python 3.14")
+    lines = block.text
     settings = (ROOT / "tests" / "standalone" / "settings.py").read_text("utf-8")
     (library.parent / "host.py").write_text(lines + settings)
     environment = beside(
@@ -210,7 +210,7 @@ def test_another_host_starts(library: Path, order: str) -> None:
 
 
 def test_reloading_changes_nothing() -> None:
-    """A host may do so in any order: see compression's README.
+    """A host may do so in any order: see docs/compression.md.
 
     Breaks when: something with a memory is kept in the package itself.
     """

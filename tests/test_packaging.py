@@ -1,4 +1,4 @@
-"""What is in the box: lock files, make's targets, and a README that tells the truth."""
+"""What is in the box: lock files, make's targets, and documents that tell the truth of both."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import pytest
 from django.core.management import get_commands
 
-from tests import readme
+from compression.conf import CompressionSettings
+from tests import documents
 from tests.benchmarks.__main__ import cases
 from tests.servers import ROOT
 
 LOCKS = ("requirements-bootstrap.txt", "requirements.txt", "requirements-dev.txt")
-README = (ROOT / "README.md").read_text("utf-8")
+README = documents.README.read_text("utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 
 
@@ -133,49 +134,68 @@ def test_every_target_says_what_it_does() -> None:
     assert all(listed.values())
 
 
-def test_every_target_is_in_the_readme() -> None:
-    assert {target for target in _targets() if f"make {target}" not in README} == set()
+def test_every_target_is_in_a_document() -> None:
+    """Breaks when: a target is added and nobody is told what it is for."""
+    told = documents.README.read_text("utf-8") + documents.CONTRIBUTING.read_text("utf-8")
+    assert {target for target in _targets() if f"make {target}" not in told} == set()
 
 
-def _code(language: str) -> Iterator[str]:
-    yield from re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
-
-
-def test_every_make_command_of_the_readme_exists() -> None:
-    commands = re.findall(r"`make ([a-z]+)[^`]*`", README)
-    commands += [found for block in _code("sh") for found in re.findall(r"\bmake ([a-z]+)", block)]
-    assert {"run", "test"} <= set(commands)
-    assert set(commands) <= _targets()
-
-
-def test_every_management_command_of_the_readme_exists() -> None:
-    named = set(re.findall(r"manage\.py ([a-z_]+)", README))
-    assert {"serve", "migrate", "signin_link"} <= named
-    assert named <= set(get_commands())
+def test_every_management_command_is_in_the_operations() -> None:
+    """Breaks when: a command is added without a row in the table of commands."""
     own = {name for name, app in get_commands().items() if app in {"chatapp", "compression"}}
+    text = documents.OPERATIONS.read_text("utf-8")
+    named = set(re.findall(r"^\| `\.venv/bin/python manage\.py ([a-z_]+)` \|", text, re.MULTILINE))
     assert own <= named
 
 
-def test_every_setting_is_in_the_readme() -> None:
+def test_every_setting_is_in_the_operations() -> None:
+    """Breaks when: a setting is added or renamed without its row."""
     source = (ROOT / "chatapp" / "settings.py").read_text("utf-8")
     read = set(re.findall(r"environment\.\w+\(\s*\"([A-Z_]+)\"", source))
-    rows = set(re.findall(r"^\| `([A-Z_]+)` \|", README, re.MULTILINE))
-    assert rows == read
+    assert set(documents.rows(documents.OPERATIONS)) == read
 
 
-def test_the_readme_lists_every_error_as_it_is() -> None:
-    """Breaks when: an error is added or reworded without ``python -m tests.readme``."""
-    assert readme.written_errors() == readme.errors_table()
+def test_the_settings_of_the_readme_are_those_of_the_operations() -> None:
+    """With the same defaults, links aside.
+
+    Breaks when: a default is changed in one of the two tables.
+    """
+    everything = documents.rows(documents.OPERATIONS)
+    first = documents.rows(documents.README)
+    assert len(first) > 5
+    links = re.compile(r"\]\(.*?\)")
+    different = {
+        name: (cells[0], everything[name][0])
+        for name, cells in first.items()
+        if links.sub("]", cells[0]) != links.sub("]", everything[name][0])
+    }
+    assert different == {}
+
+
+def test_the_settings_of_compression_are_as_they_are_written() -> None:
+    """Breaks when: a key is added, or a default changed, without its row."""
+    rows = {name: cells[0] for name, cells in documents.rows(documents.COMPRESSION).items()}
+    defaults = {
+        one.name.upper(): f"{one.default:g}" if one.type == "float" else str(one.default)
+        for one in fields(CompressionSettings)
+        if one.default is not MISSING
+    }
+    assert rows == defaults
+
+
+def test_the_readme_is_short() -> None:
+    """Breaks when: what belongs into a document of its own is written there."""
+    assert len(README.splitlines()) < 150
+
+
+def test_every_error_is_listed_as_it_is() -> None:
+    """Breaks when: an error is added or reworded without ``python -m tests.documents``."""
+    assert documents.written_errors() == documents.errors_table()
 
 
 def test_codes_of_errors_are_their_own() -> None:
-    codes = re.findall(r"^\| `([a-z_]+)` \|", readme.errors_table(), re.MULTILINE)
+    codes = re.findall(r"^\| `([a-z_]+)` \|", documents.errors_table(), re.MULTILINE)
     assert len(codes) == len(set(codes))
-
-
-def test_files_that_the_readme_links_to_exist() -> None:
-    links = re.findall(r"\]\((?!https?://)([^)#]+)\)", README)
-    assert [link for link in links if not (ROOT / link).exists()] == []
 
 
 def test_a_benchmark_is_chosen_by_name() -> None:

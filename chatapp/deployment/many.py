@@ -2,7 +2,7 @@
 
 It brings the database up to date, makes sure of the owner, starts one ``manage.py serve`` for
 each port and an nginx of its own before them, says where they are, and ends them all in order on
-SIGTERM, SIGINT, or when nginx ends. In a deployment systemd does this; see the README.
+SIGTERM, SIGINT, or when nginx ends. In a deployment systemd does this; see docs/operations.md.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ PROXY_WAITS = 3
 
 @contextmanager
 def nginx(listen: str, server: RunningServer) -> Iterator[None]:
-    """The README's site for the server, with less patience."""
+    """The site for nginx, with less patience."""
     written = site([server.base_url.removeprefix("http://")], name="127.0.0.1", listen=listen)
     hasty, changed = re.subn(r"(?<=proxy_read_timeout )\d+(?=s;)", str(PROXY_WAITS), written)
     assert changed == 1

@@ -51,7 +51,7 @@ async def test_26_messages_at_8192_have_a_summary_prepared(alice: User, settings
 
 
 async def test_so_many_short_messages_are_not_worth_a_summary(alice: User, settings: Any) -> None:
-    """As the README says: what would free less than a tenth of the room is left alone.
+    """As docs/operations.md says: what would free less than a tenth of the room is left alone.
 
     Breaks when: the number alone decides, and a model is paid for a summary that gains nothing.
     """

@@ -1,18 +1,21 @@
-"""Compression in another project: taken in by its README, and keeping its contract there."""
+"""Compression in another project: added as docs/compression.md says, keeping its contract there."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from inspect import iscoroutinefunction
 from pathlib import Path
 
 import pytest
 
+from compression import services
+from tests.documents import COMPRESSION, blocks
 from tests.servers import ROOT
 
-README = ROOT / "compression" / "README.md"
 HOST = ROOT / "tests" / "standalone"
 PLACES = {
     "settings.py": HOST / "settings.py",
@@ -21,12 +24,20 @@ PLACES = {
     "compressing.py": HOST / "letters" / "compressing.py",
     "admin.py": HOST / "letters" / "admin.py",
 }
+FIRST_LINES = {f"# {name}" for name in PLACES}
 
 
-def blocks() -> dict[str, list[str]]:
-    """The README's pieces of code by the file that they belong to, blank lines left out."""
-    found = re.findall(r"```python\n# (\S+)\n(.*?)```", README.read_text(), re.DOTALL)
-    return {name: [line for line in text.splitlines() if line.strip()] for name, text in found}
+def pieces() -> dict[str, str]:
+    """The document's pieces of code by the file that they belong to."""
+    found = [block.text.partition("\n") for block in blocks(COMPRESSION, "python")]
+    return {first.removeprefix("# "): text for first, _, text in found if first in FIRST_LINES}
+
+
+def steps() -> list[list[str]]:
+    """The document's commands, without ``python``."""
+    lines = [line for block in blocks(COMPRESSION, "sh") for line in block.text.splitlines()]
+    assert all(line.startswith("python manage.py ") for line in lines)
+    return [line.split()[1:] for line in lines]
 
 
 def django(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -48,14 +59,25 @@ def django(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", list(PLACES))
-def test_the_second_host_does_what_the_readme_says(name: str) -> None:
+def test_the_second_host_does_what_the_document_says(name: str) -> None:
     # The type checker is told more here than a host must tell it.
     text = PLACES[name].read_text().replace(": models.CharField[Role, Role]", "")
     lines = [line for line in text.splitlines() if line.strip()]
-    wanted = blocks()[name]
+    wanted = [line for line in pieces()[name].splitlines() if line.strip()]
     rest = iter(lines)
-    # Each line of the README's is in the host's file, in this order.
+    # Each line of the document's is in the host's file, in this order.
     assert [line for line in wanted if line not in rest] == []
+
+
+def test_what_there_is_to_call_is_there() -> None:
+    """Breaks when: a function of the services is renamed and the document has its old name."""
+    table = (
+        COMPRESSION.read_text("utf-8").partition("| call | what it does |")[2].partition("\n\n")[0]
+    )
+    first_cells = "".join(line.split(" | ")[0] for line in table.splitlines())
+    names = re.findall(r"`(\w+)`", first_cells)
+    assert len(names) > 8
+    assert [name for name in names if not iscoroutinefunction(getattr(services, name, None))] == []
 
 
 def test_copied_into_an_empty_project_it_works(tmp_path: Path) -> None:
@@ -63,17 +85,17 @@ def test_copied_into_an_empty_project_it_works(tmp_path: Path) -> None:
 
     Breaks when: an import or a field is left out, or what is called compresses at the wrong usage.
     """
-    pieces = dict(re.findall(r"```python\n# (\S+)\n(.*?)```", README.read_text(), re.DOTALL))
-    assert set(pieces) == set(PLACES)
+    files = pieces()
+    assert set(files) == set(PLACES)
     settings = (HOST / "settings.py").read_text().partition("INSTALLED_APPS += ")[0]
     settings = settings.replace("tests.standalone.letters", "letters")
-    settings = settings.replace("tests.standalone.urls", "urls") + pieces.pop("settings.py")
+    settings = settings.replace("tests.standalone.urls", "urls") + files.pop("settings.py")
     (tmp_path / "settings.py").write_text(settings)
     (tmp_path / "urls.py").write_text((HOST / "urls.py").read_text())
     (tmp_path / "trying.py").write_text((HOST / "trying.py").read_text())
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "__init__.py").write_text("")
-    for name, text in pieces.items():
+    for name, text in files.items():
         (tmp_path / "letters" / name).write_text(text)
     environment = {
         **os.environ,
@@ -81,11 +103,8 @@ def test_copied_into_an_empty_project_it_works(tmp_path: Path) -> None:
         "STANDALONE_FOLDER": str(tmp_path),
         "PYTHONPATH": f"{tmp_path}:{ROOT}",
     }
-    for arguments in (
-        ["-m", "django", "makemigrations", "letters"],
-        ["-m", "django", "migrate"],
-        ["trying.py"],
-    ):
+    shutil.copy(ROOT / "manage.py", tmp_path)
+    for arguments in (*steps(), ["trying.py"]):
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=tmp_path,

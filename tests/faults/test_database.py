@@ -17,13 +17,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.benchmarks._processes import sessions
+from tests.documents import OPERATIONS
 from tests.fake_scripts import Finish, Script, Step, Text, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.faults.database import Database
 from tests.faults.following import Follower, beside, replied, shown
 from tests.faults.world import World, ended, held, holds, send, talk, until, until_compressed
 from tests.json_client import JsonClient
-from tests.readme import README
 from tests.services import own_database, postgres, postgres_folder
 
 # What is kept of a conversation, and all that the program keeps.
@@ -72,14 +72,14 @@ async def searched(client: JsonClient) -> int:
         return answer.status
 
 
-# Backups, as the README says
+# Backups, as docs/operations.md says
 
 
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 async def test_b05_a_backup_of_sqlite_is_taken_and_served(
     world: World, upstream: FakeUpstream, person: JsonClient, tmp_path: Path
 ) -> None:
-    """Breaks when: the README has the file copied."""
+    """Breaks when: the document has the file copied."""
     copy = f"sqlite:///{tmp_path / 'server.sqlite3'}"
     await is_backed_up(world, upstream, person, folder=tmp_path, elsewhere=copy)
 
@@ -87,7 +87,7 @@ async def test_b05_a_backup_of_sqlite_is_taken_and_served(
 async def test_b05_a_backup_of_postgres_is_taken_and_served(
     upstream: FakeUpstream, wide_world: World, tmp_path: Path
 ) -> None:
-    """Breaks when: the README leaves out the rows."""
+    """Breaks when: the document leaves out the rows."""
     with own_database(wide_world.database.url) as url, own_database(url) as copy:
         world = World(tmp_path, database=url, redis="", upstream_port=wide_world.upstream_port)
         try:
@@ -109,7 +109,7 @@ async def is_backed_up(
     writing, text, identity = await world.person(), "slowly 3000", str(uuid.uuid4())
     assert await send(writing, text, identity)
     kept = await until(lambda: world.rows(STORED, writing.code)[0][0])
-    written = [line for line in README.read_text("utf-8").splitlines() if "backup." in line]
+    written = [line for line in OPERATIONS.read_text("utf-8").splitlines() if "backup." in line]
     program = "pg_" if world.database.is_postgres else "sqlite3"
     out, back = (line for line in written if program in line)
     await carried_out(out, folder, world.database.url)
@@ -137,7 +137,7 @@ async def is_backed_up(
 
 
 async def carried_out(command: str, folder: Path, url: str) -> None:
-    """Run a command of the README, which is written for the program's folder and its own file."""
+    """Run a command of the document, which is written for the program's folder and its own file."""
     command = command.replace(".venv/bin/python", sys.executable)
     command = command.replace("var/palimpsest.sqlite3", url.removeprefix("sqlite:///"))
     environment = {**os.environ, "DATABASE_URL": url}

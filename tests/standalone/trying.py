@@ -1,4 +1,4 @@
-"""A conversation at 7 %, at 65 % and above the threshold, in a project made of the README's pieces.
+"""A conversation at 7 %, at 65 % and above the threshold, in a project made of the page's pieces.
 
 A script of its own, run in that project by tests/compression/test_standalone.py.
 """

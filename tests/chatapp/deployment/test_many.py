@@ -1,4 +1,4 @@
-"""Two processes behind nginx, on PostgreSQL and Redis, started by the script of the README."""
+"""Two processes behind nginx, on PostgreSQL and Redis, started by the script for it."""
 
 from __future__ import annotations
 
