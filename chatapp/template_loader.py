@@ -5,9 +5,9 @@
 2. Where a blank shows beside an element or a tag, write it: ``message{{ " " }}``.
 3. An attribute that may be missing brings its own: ``{% if answering %} hidden{% endif %}``.
 
-``{% include "name" %}`` of a file in the same folder is put in place, so that a part with a name costs
-nothing when a page is made. It sees and sets the names of the file around it; one that includes itself
-needs an argument. All this is done once a file and process.
+``{% include "name" %}`` of a file in the same folder is put in place, so that a part with a name
+costs nothing when a page is made. It sees and sets the names of the file around it; one that
+includes itself needs an argument. All this is done once a file and process.
 """
 
 from __future__ import annotations
