@@ -3,7 +3,8 @@
 1. A line break with its indentation is nothing beside an element or a ``{% tag %}``, and one blank
    elsewhere: between words, values and attributes. ``pre`` and ``textarea`` keep theirs.
 2. Where a blank shows beside an element or a tag, write it: ``message{{ " " }}``.
-3. An attribute that may be missing brings its own: ``{% if answering %} hidden{% endif %}``.
+3. An attribute that may be missing brings its own, ``{% if answering %} hidden{% endif %}``, or
+   stands on a line between the two tags.
 
 ``{% include "name" %}`` of a file in the same folder is put in place, so that a part with a name
 costs nothing when a page is made. It sees and sets the names of the file around it; one that

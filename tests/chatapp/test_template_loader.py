@@ -46,6 +46,7 @@ def engine(folder: Path) -> Engine:
         ('one{{ " " }}\n<b>two</b>{{ " " }}\nthree', "one <b>two</b> three"),
         ("a{# why #} b{# not #}\n{# that #}\n  c", "a b c"),
         ("a\n{# why #}\nb", "a b"),
+        ("{# why #}\n\nwords\nof {{ it }}\n", "words of {{ it }}"),
         ("{% comment %}\n<a\n{% endcomment %}\n<b>\nc", "<b>c"),
         ("a\xa0\n\xa0b", "a\xa0 \xa0b"),
     ],
