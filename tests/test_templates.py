@@ -21,7 +21,7 @@ FILES = {
     for folder in FOLDERS
     for path in sorted(folder.rglob("*.html"))
 }
-LINE = 110
+LINE = 120
 LINES = 130
 STEP = 2
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
@@ -106,9 +106,9 @@ def test_a_template_is_laid_out(name: str) -> None:
     """Breaks when: two elements stand on one line, or a line where it does not belong."""
     lines = lines_of(FILES[name])
     wrong = [
-        f"{one.number}: {len(one.text)} characters"
-        for one in lines
-        if one.indent + len(one.text) > LINE
+        f"{number}: {len(line)} characters"
+        for number, line in enumerate(FILES[name].read_text().split("\n"), start=1)
+        if len(line) > LINE
     ]
     wrong += [
         f"{one.number}: more than one element"
