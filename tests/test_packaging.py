@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -131,6 +132,23 @@ def test_every_target_says_what_it_does() -> None:
     listed = dict(re.findall(r"^ +make ([a-z]+)\t(.+)$", done.stdout, re.MULTILINE))
     assert set(listed) == _targets()
     assert all(listed.values())
+
+
+def test_what_was_compiled_once_is_kept() -> None:
+    """Where a container forbids it, the suite takes minutes longer.
+
+    Breaks when: the Makefile hands PYTHONDONTWRITEBYTECODE on.
+    """
+    make = shutil.which("make")
+    assert make is not None
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "ANOTHER": "1"}
+    command = [make, "--no-print-directory", "--eval", "told: ; @env", "told"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=30
+    )
+    names = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert "ANOTHER" in names
+    assert "PYTHONDONTWRITEBYTECODE" not in names
 
 
 def test_every_target_is_in_the_readme() -> None:
