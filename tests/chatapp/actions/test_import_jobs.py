@@ -85,6 +85,7 @@ async def until(client: AsyncClient, job: str, so: Callable[[dict[str, Any]], bo
     async with asyncio.timeout(PATIENCE):
         found = await told(client, job)
         while not so(found):
+            await asyncio.sleep(0.01)
             found = await told(client, job)
     return found
 
