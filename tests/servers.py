@@ -201,17 +201,7 @@ def start_server(
     if prepare and not fresh:
         _begin_migrated(environment["DATABASE_URL"])
     command = [sys.executable, "manage.py", "serve", "--port", str(chosen), *arguments]
-    process = subprocess.Popen(
-        command if prepare else [*command, "--no-prepare"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    process = _process(command if prepare else [*command, "--no-prepare"], environment)
     lines: list[str] = []
     ready = threading.Event()
     reader = threading.Thread(target=_read, args=(process, lines, ready, prepare), daemon=True)
@@ -231,6 +221,20 @@ def start_server(
         server.kill()
         raise ServerDied(f"The server did not start.\n{server.log}")
     return server
+
+
+def _process(command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def _read(
