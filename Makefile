@@ -25,6 +25,10 @@ CHECKED = unset DATABASE_URL REDIS_URL; \
 	export SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
 	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org;
 
+# Containers set it for one program that starts once; here hundreds start, and each would compile
+# all that it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL = help
 .PHONY: help run test lint bench soak lock
 

@@ -14,9 +14,10 @@ from django.db import connections
 from django.db.models.query_utils import DeferredAttribute
 from hypothesis import HealthCheck, settings
 from playwright.async_api import Browser, BrowserContext
+from pytest_django import DjangoDbBlocker
 
 from compression.database import close_pools, drain
-from tests import browsers, network
+from tests import browsers, emptying, network
 from tests.servers import RunningServer, start_server
 
 # A shared computer is slow now and then: time limits are pytest-timeout's.
@@ -36,10 +37,11 @@ MARKERS = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the markers; have servers end by SIGINT."""
+    """Name the markers; have servers end by SIGINT, and tables emptied quickly."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     setattr(DeferredAttribute, "__get__", _read_at_once)  # noqa: B010
+    emptying.install()
     # A script starts what runs in its background with SIGINT ignored, which children inherit.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -85,8 +87,10 @@ def only_this_computer() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """Close the threads' connections before the test database goes."""
+    with django_db_blocker.unblock():
+        emptying.remember()
     yield
     close_pools()
     # Django's own asynchronous queries run in this one.

@@ -6,17 +6,36 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import patch
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from chatapp import wiring
+from chatapp.llm.prices import PriceList
+from chatapp.llm.profiles import PriceFigures
 from compression import signals
 from compression.database import drain
 
 JSON = {"Accept": "application/json"}
 HTMX = {"HX-Request": "true"}
+
+_priced: dict[str, PriceFigures | None] = {}
+
+
+class _KeptPrices(PriceList):
+    """The price data, whose answers outlive one product: a look-up takes a process of its own.
+
+    They are those for an address that is no provider's. Fake servers have no other, whatever
+    their port.
+    """
+
+    def __init__(self, base_url: str = "") -> None:
+        super().__init__(base_url)
+        if urlsplit(base_url).hostname == "127.0.0.1":
+            self._known = _priced
 
 
 def _forget() -> None:
@@ -42,13 +61,14 @@ def _forget() -> None:
 async def fresh_product() -> AsyncIterator[None]:
     """What :mod:`chatapp.wiring` builds belongs to this event loop, and ends with the block."""
     _forget()
-    try:
-        yield
-    finally:
-        await wiring.shutdown()
-        # Units whose awaiters were cancelled just now: emptying the tables must not meet them.
-        drain()
-        _forget()
+    with patch.object(wiring, "PriceList", _KeptPrices):
+        try:
+            yield
+        finally:
+            await wiring.shutdown()
+            # Units whose awaiters were cancelled just now: emptying the tables must not meet them.
+            drain()
+            _forget()
 
 
 async def signed_in(user: User, **options: Any) -> AsyncClient:

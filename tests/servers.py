@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import hashlib
 import os
@@ -98,25 +99,55 @@ def free_port() -> int:
 
 
 @functools.cache
-def static_root() -> str:
-    """The product's static files, collected once a test process as `make run` collects them."""
-    folder = tempfile.mkdtemp(prefix="palimpsest-static-")
+def _prepared() -> Path:
+    """A folder with the product's static files and a migrated database, as `make run` makes them.
+
+    Made once a run: its workers share the folder that TESTS_FOLDER names.
+    """
+    folder = Path(os.environ.get("TESTS_FOLDER") or _folder_of_this_process())
+    with (folder / "preparing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = folder / "prepared"
+        if not done.exists():
+            _prepare(folder)
+            done.touch()
+    return folder
+
+
+def _folder_of_this_process() -> str:
+    folder = tempfile.mkdtemp(prefix="palimpsest-servers-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _prepare(folder: Path) -> None:
+    commands = (
+        "import django; django.setup(); from django.core.management import call_command as call;"
+        "call('collectstatic', interactive=False, verbosity=0);"
+        "call('migrate', interactive=False, verbosity=0)"
+    )
     environment = _inherited() | {
         "DJANGO_SETTINGS_MODULE": "tests.server_settings",
-        "TESTS_STATIC_ROOT": folder,
+        "TESTS_STATIC_ROOT": str(folder / "static"),
+        "DATABASE_URL": f"sqlite:///{folder / 'migrated.sqlite3'}",
         "SECRET_KEY": "only-for-tests-" + "y" * 50,
         "ALLOWED_HOSTS": "127.0.0.1",
         "ALLOWED_ORIGINS": "http://127.0.0.1",
     }
     subprocess.run(
-        [sys.executable, "manage.py", "collectstatic", "--noinput", "-v", "0"],
+        [sys.executable, "-c", commands],
         cwd=ROOT,
         env=environment,
         check=True,
         timeout=START_TIMEOUT,
     )
-    return folder
+
+
+def _begin_migrated(url: str) -> None:
+    """Give a server the tables that its own ``migrate`` would make: that takes two seconds."""
+    file = Path(url.removeprefix("sqlite:///"))
+    if url.startswith("sqlite:///") and not file.exists():
+        shutil.copyfile(_prepared() / "migrated.sqlite3", file)
 
 
 def _inherited() -> dict[str, str]:
@@ -134,7 +165,7 @@ def server_environment(folder: Path, port: int, **env: str) -> dict[str, str]:
         **_inherited(),
         "PYTHONUNBUFFERED": "1",
         "DJANGO_SETTINGS_MODULE": "tests.server_settings",
-        "TESTS_STATIC_ROOT": static_root(),
+        "TESTS_STATIC_ROOT": str(_prepared() / "static"),
         # A deployment's own, as its folder is: the bus of another one is not heard.
         "SECRET_KEY": "only-for-tests-" + hashlib.sha256(bytes(folder)).hexdigest(),
         "ALLOWED_HOSTS": "127.0.0.1,localhost",
@@ -152,6 +183,7 @@ def start_server(
     tmp_path: Path,
     *,
     prepare: bool = True,
+    fresh: bool = False,
     port: int = 0,
     arguments: Sequence[str] = (),
     **env: str,
@@ -159,23 +191,17 @@ def start_server(
     """Start ``manage.py serve`` and return once it answers. Raises ServerDied with its log.
 
     ``port`` 0 takes a free one. ``prepare=False`` neither migrates nor makes an owner: for a
-    second process beside a first. ``arguments`` are further ones of ``serve``. ``env`` adds to or
-    replaces environment variables, as in ``DATABASE_URL=…`` or ``OPENAI_BASE_URL=…``.
+    second process beside a first. ``fresh``: no SQLite file is there before the first start, where
+    otherwise there is one with tables and without rows. ``arguments`` are further ones of
+    ``serve``. ``env`` adds to or replaces environment variables, as in ``DATABASE_URL=…`` or
+    ``OPENAI_BASE_URL=…``.
     """
     chosen = port or free_port()
     environment = server_environment(tmp_path, chosen, **env)
+    if prepare and not fresh:
+        _begin_migrated(environment["DATABASE_URL"])
     command = [sys.executable, "manage.py", "serve", "--port", str(chosen), *arguments]
-    process = subprocess.Popen(
-        command if prepare else [*command, "--no-prepare"],
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    process = _process(command if prepare else [*command, "--no-prepare"], environment)
     lines: list[str] = []
     ready = threading.Event()
     reader = threading.Thread(target=_read, args=(process, lines, ready, prepare), daemon=True)
@@ -195,6 +221,20 @@ def start_server(
         server.kill()
         raise ServerDied(f"The server did not start.\n{server.log}")
     return server
+
+
+def _process(command: Sequence[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def _read(

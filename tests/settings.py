@@ -16,13 +16,14 @@ for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CHAT_MODEL", "SUMMARY_MODEL",
     os.environ.pop(name, None)
 # One call for each message, unless a test asks for more.
 os.environ.setdefault("AUTOMATIC_TITLES", "false")
-if not {"DATABASE_URL", "ACTIVITY_LOG_DIR", "IMPORT_DIR"} <= os.environ.keys():
+if not {"DATABASE_URL", "ACTIVITY_LOG_DIR", "IMPORT_DIR", "TESTS_FOLDER"} <= os.environ.keys():
     # One folder a run, which its workers inherit: two runs in one checkout do not meet.
     _folder = tempfile.mkdtemp(prefix="palimpsest-tests-")
     atexit.register(shutil.rmtree, _folder, ignore_errors=True)
     os.environ.setdefault("DATABASE_URL", f"sqlite:///{_folder}/tests.sqlite3")
     os.environ.setdefault("ACTIVITY_LOG_DIR", f"{_folder}/activity")
     os.environ.setdefault("IMPORT_DIR", f"{_folder}/imports")
+    os.environ.setdefault("TESTS_FOLDER", _folder)
 # Each worker looks at the files of its own imports.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
 if os.path.basename(os.environ["IMPORT_DIR"]) != _worker:

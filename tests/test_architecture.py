@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -118,14 +119,26 @@ def _name(path: Path) -> str:
 
 
 @cache
+def _text(path: Path) -> str:
+    """The text of one file, which several rules look at."""
+    return path.read_text("utf-8")
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_text(path), str(path))
+
+
+@cache
+def _python_files(*packages: str) -> tuple[Path, ...]:
+    """Every module of these packages, migrations left out."""
+    found = (path for package in packages for path in sorted((ROOT / package).rglob("*.py")))
+    return tuple(path for path in found if "migrations" not in path.parts)
+
+
+@cache
 def modules() -> dict[str, ast.Module]:
     """Every module of the product by its dotted name, migrations left out."""
-    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
-    return {
-        _name(path): ast.parse(path.read_text("utf-8"), str(path))
-        for path in paths
-        if "migrations" not in path.parts
-    }
+    return {_name(path): _tree(path) for path in _python_files(*PACKAGES)}
 
 
 def within(name: str, room: str) -> bool:
@@ -301,37 +314,34 @@ def test_what_crosses_over_is_named_with_an_a() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def _python_files() -> Iterator[Path]:
-    for package in (*PACKAGES, "tests"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            if "migrations" not in path.parts:
-                yield path
-
-
 def test_no_module_is_too_long() -> None:
     """Tests are left out: they mirror a module, and a list of cases may be long."""
     long = [
         f"{path.relative_to(ROOT)}: {lines} lines"
-        for path in _python_files()
-        if not path.is_relative_to(ROOT / "tests")
-        and (lines := len(path.read_text("utf-8").splitlines())) > MODULE_LINES
+        for path in _python_files(*PACKAGES)
+        if (lines := len(_text(path).splitlines())) > MODULE_LINES
     ]
     assert not long, "a room is missing:\n" + "\n".join(long)
 
 
 def test_no_function_is_too_long() -> None:
+    # Of the tests nothing else is asked: their trees are not kept.
+    tests = ((_name(path), _tree(path)) for path in _python_files("tests"))
     long = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {node.name}, {lines} lines"
-        for path in _python_files()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        f"{name}:{node.lineno}: {node.name}, {lines} lines"
+        for name, tree in chain(modules().items(), tests)
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES
     ]
     assert not long, "a room is missing:\n" + "\n".join(long)
 
 
-def _text_files() -> Iterator[tuple[Path, str]]:
+@cache
+def _text_files() -> tuple[tuple[Path, str], ...]:
+    """Every file that is a text, by its path in the project."""
     skipped = {".git", ".venv", "var", "node_modules", "__pycache__"}
+    found = []
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
         if skipped & set(relative.parts) or relative.parts[0].endswith("_cache"):
@@ -339,9 +349,10 @@ def _text_files() -> Iterator[tuple[Path, str]]:
         if relative.parts[0] == ".hypothesis" or not path.is_file():
             continue
         try:
-            yield relative, path.read_text("utf-8")
+            found.append((relative, _text(path)))
         except UnicodeDecodeError:
             continue  # not a text
+    return tuple(found)
 
 
 def test_the_project_speaks_of_no_machine_and_no_index() -> None:
@@ -358,8 +369,8 @@ def test_nothing_was_left_to_do_later() -> None:
     mark = re.compile(r"\b(" + "TO" + "DO|FIX" + "ME|X" + "XX)\\b")
     wrong = [
         f"{path}: {found[0]}"
-        for path in _python_files()
-        if (found := mark.search(path.read_text("utf-8")))
+        for path in _python_files(*PACKAGES, "tests")
+        if (found := mark.search(_text(path)))
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -368,8 +379,8 @@ def test_the_note_on_a_field_is_its_docstring() -> None:
     """A comment after a field seems to belong to the next one."""
     wrong = [
         f"{path.relative_to(ROOT)}:{number}"
-        for path in _python_files()
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1)
+        for path in _python_files(*PACKAGES, "tests")
+        for number, line in enumerate(_text(path).splitlines(), start=1)
         if re.match(r"\s+#:", line)
     ]
     assert not wrong, "\n".join(wrong)

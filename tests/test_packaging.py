@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -138,6 +139,23 @@ def test_every_target_is_in_a_document() -> None:
     """Breaks when: a target is added and nobody is told what it is for."""
     told = documents.README.read_text("utf-8") + documents.CONTRIBUTING.read_text("utf-8")
     assert {target for target in _targets() if f"make {target}" not in told} == set()
+
+
+def test_what_was_compiled_once_is_kept() -> None:
+    """Where a container forbids it, the suite takes minutes longer.
+
+    Breaks when: the Makefile hands PYTHONDONTWRITEBYTECODE on.
+    """
+    make = shutil.which("make")
+    assert make is not None
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "ANOTHER": "1"}
+    command = [make, "--no-print-directory", "--eval", "told: ; @env", "told"]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=30
+    )
+    names = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert "ANOTHER" in names
+    assert "PYTHONDONTWRITEBYTECODE" not in names
 
 
 def test_every_management_command_is_in_the_operations() -> None:

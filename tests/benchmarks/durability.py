@@ -108,7 +108,7 @@ def _print_costs(folder: Path) -> None:
 
 
 def _started(folder: Path, **env: str) -> RunningServer:
-    return start_server(folder, prepare=True, port=0, **env)
+    return start_server(folder, prepare=True, fresh=False, port=0, **env)
 
 
 def _cpu(viewers: Viewers, pid: int, address: dict[str, Any]) -> float:

@@ -50,13 +50,35 @@ TRANSCRIPT = MessageTranscript()
 
 
 def new_conversation(messages: int = 0, *, words: int = 60, owner: str = "alice") -> Conversation:
-    """A conversation of so many messages, user and assistant in turn."""
+    """A conversation of so many messages, user and assistant in turn, stored at once."""
     user, _ = get_user_model().objects.get_or_create(username=owner)
-    conversation = Conversation.objects.create(owner=user)
-    for number in range(messages):
-        add(conversation, "assistant" if number % 2 else "user", words=words)
-    conversation.refresh_from_db()
+    conversation = Conversation.objects.create(owner=user, next_seq=messages + 1)
+    Message.objects.bulk_create(
+        _message(conversation, seq, "user" if seq % 2 else "assistant", words=words)
+        for seq in range(1, messages + 1)
+    )
     return conversation
+
+
+def _message(
+    conversation: Conversation,
+    seq: int,
+    role: str,
+    text: str = "",
+    *,
+    words: int = 60,
+    turn: Any = None,
+) -> Message:
+    said = text or f"m{seq} " + "word " * words
+    return Message(
+        conversation=conversation,
+        seq=seq,
+        role=role,
+        text=said,
+        turn=turn,
+        token_count=COUNTER.count(said),
+        created_at=timezone.now(),
+    )
 
 
 def add(
@@ -66,16 +88,9 @@ def add(
     with transaction.atomic():
         Conversation.objects.filter(pk=conversation.pk).update(next_seq=F("next_seq") + 1)
         seq = Conversation.objects.values_list("next_seq", flat=True).get(pk=conversation.pk) - 1
-        said = text or f"m{seq} " + "word " * words
-        return Message.objects.create(
-            conversation=conversation,
-            seq=seq,
-            role=role,
-            text=said,
-            turn=turn,
-            token_count=COUNTER.count(said),
-            created_at=timezone.now(),
-        )
+        message = _message(conversation, seq, role, text, words=words, turn=turn)
+        message.save()
+        return message
 
 
 def open_turn(conversation: Conversation) -> Turn:

@@ -104,7 +104,9 @@ def begin(
         def start(upstream: FakeUpstream, *, prepare: bool) -> list[RunningServer]:
             more = {"OPENAI_BASE_URL": upstream.base_url, "CHAT_MODEL": "fake-model", **services}
             serving = [
-                start_server(tmp_path, prepare=prepare and port == ports[0], port=port, **more)
+                start_server(
+                    tmp_path, fresh=False, prepare=prepare and port == ports[0], port=port, **more
+                )
                 for port in ports
             ]
             started.extend(serving)

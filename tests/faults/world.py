@@ -64,6 +64,7 @@ class World:
         server = start_server(
             self.folder,
             prepare=prepare,
+            fresh=False,
             port=port,
             **{
                 "DJANGO_SETTINGS_MODULE": "tests.faults.settings",

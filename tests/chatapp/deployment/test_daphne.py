@@ -40,7 +40,13 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     server.kill()
 
 
-def test_it_works(server: RunningServer) -> None:
+def test_it_works(serve: Serve, tmp_path: Path) -> None:
+    """Its first start, from nothing.
+
+    Breaks when: ``serve`` leaves the tables or the owner to other commands.
+    """
+    assert list(tmp_path.iterdir()) == []
+    server = serve(fresh=True)
     assert server.signin_link.startswith(f"{server.base_url}/accounts/link/")
     assert status_of(f"{server.base_url}/healthz") == 200
     assert server.terminate() == 0
@@ -54,7 +60,7 @@ def test_the_link_shows_a_page(shared: RunningServer) -> None:
 
 
 def test_a_second_start_finds_the_owner(serve: Serve) -> None:
-    first = serve()
+    first = serve(fresh=True)
     first.kill()
     second = serve(port=first.port)
     assert status_of(second.signin_link) == 200

@@ -103,7 +103,7 @@ def test_n10_a_server_writes_nothing_that_others_can_read(
     serve: Callable[..., RunningServer], tmp_path: Path
 ) -> None:
     """N10: the database, its log and its lock, whatever the umask that it was started with."""
-    serve()
+    serve(fresh=True)
     written = {path.name: mode(path) for path in tmp_path.glob("server.sqlite3*")}
     assert {"server.sqlite3", "server.sqlite3-wal", "server.sqlite3-serving"} <= set(written)
     assert set(written.values()) == {0o600}
