@@ -13,7 +13,7 @@ from django.test import AsyncClient
 from chatapp import wiring
 from chatapp.rendering import kept
 from chatapp.views.searching import MOST_SEARCHES
-from compression.database import SERVER_THREADS, SQLITE_THREADS, across
+from compression.database import SERVER_THREADS, SQLITE_THREADS, across, asked_by
 from compression.fair_threads import on_behalf_of
 from tests.inprocess import HTMX, new_conversation, send, settle, signed_in
 
@@ -162,3 +162,27 @@ async def test_n02_whoever_searches_delays_no_page(client: AsyncClient, code: st
         go.set()
         await asyncio.gather(*held)
     assert (await search).status_code == 200
+
+
+async def test_n02_the_end_waits_for_no_search_that_waits(client: AsyncClient) -> None:
+    """N02: a person's eight searches of ten seconds would keep a server from ending.
+
+    Breaks when: what waits in the lane is done before the process ends.
+    """
+    alice = await User.objects.aget(username="alice")
+    go = threading.Event()
+    held = [
+        asyncio.create_task(across(go.wait, lane="slow")(30))
+        for _ in range(max(SQLITE_THREADS["slow"], SERVER_THREADS["slow"]))
+    ]
+    search = asyncio.create_task(client.get("/search/?q=lantern"))
+    try:
+        async with asyncio.timeout(20):
+            while not asked_by(alice.pk, "slow"):
+                await asyncio.sleep(0.01)
+        await wiring.shutdown()
+        with pytest.raises(asyncio.CancelledError):
+            await search
+    finally:
+        go.set()
+        await asyncio.gather(*held, return_exceptions=True)
