@@ -9,7 +9,16 @@ from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
-from chatapp.context import build
+from chatapp.context.request import (
+    Basis,
+    BuiltRequest,
+    build_request,
+    instructions,
+    pinned_block,
+    summary_block,
+    visible_tail,
+    wire_of,
+)
 from chatapp.conversations.reading import abasis, aowned_frame
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
@@ -46,9 +55,9 @@ async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
     return await asyncio.to_thread(_left_out, basis, profile)
 
 
-def _left_out(basis: build.Basis, profile: Profile) -> list[dict[str, Any]]:
+def _left_out(basis: Basis, profile: Profile) -> list[dict[str, Any]]:
     sized = sizes_of(basis, profile)
-    visible = build.visible_tail(replace(basis, truncated_through=0))
+    visible = visible_tail(replace(basis, truncated_through=0))
     items = [one.as_item() for one in visible]
     through = basis.truncated_through or truncate(items, sized, truncated_through=0)
     return [
@@ -70,7 +79,7 @@ class ContextParts:
     groups: list[dict[str, Any]]
     """name, tokens, messages: [{role, text, tokens}]; those of the tail also have seq (0 for what
     the program puts in) and pinned."""
-    built: build.BuiltRequest
+    built: BuiltRequest
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
@@ -81,14 +90,14 @@ class ContextParts:
         }
 
 
-def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
+def _context_parts(basis: Basis, profile: Profile) -> ContextParts:
     sized = sizes_of(basis, profile)
-    built = build.build_request(basis, sized, system_role=profile.supports_system_role)
+    built = build_request(basis, sized, system_role=profile.supports_system_role)
     tokens = built.manifest["tokens"]
     heads = (
-        ("system", build.instructions(basis)),
-        ("summary", build.summary_block(basis)),
-        ("pinned", build.pinned_block(basis)),
+        ("system", instructions(basis)),
+        ("summary", summary_block(basis)),
+        ("pinned", pinned_block(basis)),
     )
     groups = [
         {
@@ -98,7 +107,7 @@ def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
         }
         for name, text in heads
     ]
-    visible = build.visible_tail(basis)
+    visible = visible_tail(basis)
     pinned = {one.seq for one in visible if one.pinned}
     tail = [
         {
@@ -108,7 +117,7 @@ def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
             "seq": one.seq,
             "pinned": one.seq in pinned,
         }
-        for one in build.wire_of(visible)
+        for one in wire_of(visible)
     ]
     groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
     return ContextParts(groups=groups, built=built)

@@ -7,7 +7,7 @@ from functools import partial
 
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
-from chatapp.context import build
+from chatapp.context.request import Basis
 from chatapp.conversations import beginning, pins, replacing, sending
 from chatapp.conversations.reading import aowned_frame, aspoken
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
@@ -24,7 +24,7 @@ async def send(
     client_msg_id: uuid.UUID,
     *,
     last_seen_seq: int | None = None,
-    frame: build.Basis | None = None,
+    frame: Basis | None = None,
 ) -> sending.Accepted | sending.Queued:
     """Store a message and begin its turn; only then answer. ``frame``: from ``aowned_frame``.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.db import transaction
 
-from chatapp.context.build import Basis
+from chatapp.context.request import Basis
 from chatapp.conversations.access import begun_with, branched_with, create, owned
 from chatapp.conversations.branching import branch
 from chatapp.conversations.reading import frame

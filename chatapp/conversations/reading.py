@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils.crypto import salted_hmac
 
-from chatapp.context.build import Basis, StoredMessage
+from chatapp.context.request import Basis, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view

@@ -159,7 +159,7 @@ class Carried:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextView(View):
-    """Usage of the next request by part, as :func:`chatapp.context.build.tokens_by_part` has it."""
+    """Usage of the next request, by part: :func:`chatapp.context.request.tokens_by_part`."""
 
     model: str
     window: int

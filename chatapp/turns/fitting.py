@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from chatapp.context import build
+from chatapp.context.request import Basis, BuiltRequest, build_request, request_sizes, visible_tail
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.masks import Masked, amask
 from chatapp.conversations.progress import aset_truncated
@@ -66,9 +66,9 @@ class Means:
 class Prepared:
     """A request that fits, and why it looks as it does."""
 
-    request: build.BuiltRequest
+    request: BuiltRequest
     decision: Decision
-    basis: build.Basis
+    basis: Basis
     sizes: Sizes
     rests: bool = False
     """Summarising failed so often that no model is asked."""
@@ -119,7 +119,7 @@ async def _tell_beginning(means: Means) -> None:
         await means.begun()
 
 
-def policy_settings(basis: build.Basis) -> PolicySettings:
+def policy_settings(basis: Basis) -> PolicySettings:
     """The policy of one conversation: its own settings over the defaults."""
     defaults = conf.settings().policy
     return PolicySettings(
@@ -129,7 +129,7 @@ def policy_settings(basis: build.Basis) -> PolicySettings:
     )
 
 
-def compression_settings(basis: build.Basis) -> conf.CompressionSettings:
+def compression_settings(basis: Basis) -> conf.CompressionSettings:
     """Compression's settings for one conversation."""
     defaults = conf.settings()
     return replace(
@@ -139,8 +139,8 @@ def compression_settings(basis: build.Basis) -> conf.CompressionSettings:
     )
 
 
-def _items(basis: build.Basis) -> tuple[Item, ...]:
-    return tuple(one.as_item() for one in build.visible_tail(basis))
+def _items(basis: Basis) -> tuple[Item, ...]:
+    return tuple(one.as_item() for one in visible_tail(basis))
 
 
 async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
@@ -157,15 +157,15 @@ async def _read(conversation_id: int, means: Means) -> Prepared:
     return await _as_request(await abasis(conversation_id), means)
 
 
-async def _as_request(basis: build.Basis, means: Means) -> Prepared:
+async def _as_request(basis: Basis, means: Means) -> Prepared:
     if len(basis.tail) > INLINE_MESSAGES:
         return await asyncio.to_thread(_built, basis, means)
     return _built(basis, means)
 
 
-def _built(basis: build.Basis, means: Means) -> Prepared:
+def _built(basis: Basis, means: Means) -> Prepared:
     profile = means.profile
-    sized = build.sizes(
+    sized = request_sizes(
         replace(basis, reports=((profile.name, means.refused),)) if means.refused else basis,
         means.counter,
         window=profile.window,
@@ -173,7 +173,7 @@ def _built(basis: build.Basis, means: Means) -> Prepared:
         calibration=profile.calibration,
         model=profile.name,
     )
-    built = build.build_request(basis, sized, system_role=profile.supports_system_role)
+    built = build_request(basis, sized, system_role=profile.supports_system_role)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, basis=basis, sizes=sized)
 
@@ -201,7 +201,7 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
 
 
 async def _with_standing(
-    state: PolicyState, basis: build.Basis, sized: Sizes, tried: _Tried
+    state: PolicyState, basis: Basis, sized: Sizes, tried: _Tried
 ) -> PolicyState:
     """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
     ready = await store.aready(basis.conversation_id)
@@ -221,7 +221,7 @@ async def _with_standing(
     )
 
 
-def _pure_state(basis: build.Basis, sized: Sizes, tried: _Tried) -> PolicyState:
+def _pure_state(basis: Basis, sized: Sizes, tried: _Tried) -> PolicyState:
     """What could be done, found out without a database."""
     items = _items(basis)
     settings = compression_settings(basis)
@@ -241,7 +241,7 @@ def _pure_state(basis: build.Basis, sized: Sizes, tried: _Tried) -> PolicyState:
     )
 
 
-def _due(basis: build.Basis, sized: Sizes) -> bool:
+def _due(basis: Basis, sized: Sizes) -> bool:
     """Whether so many messages lie beyond the tail that a summary is prepared for that alone."""
     settings = compression_settings(basis)
     if not settings.prepare_messages:
@@ -253,9 +253,9 @@ def _due(basis: build.Basis, sized: Sizes) -> bool:
     return len(span.items) >= settings.prepare_messages
 
 
-def _all_items(basis: build.Basis) -> tuple[Item, ...]:
+def _all_items(basis: Basis) -> tuple[Item, ...]:
     """The whole tail, truncated messages included: the next compression takes them in."""
-    visible = build.visible_tail(replace(basis, truncated_through=0))
+    visible = visible_tail(replace(basis, truncated_through=0))
     return tuple(one.as_item() for one in visible)
 
 
@@ -332,7 +332,7 @@ def _shortened(prepared: Prepared, means: Means) -> Prepared:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
     originals = {item.seq: item.text for item in _items(prepared.basis)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    built = build.build_request(
+    built = build_request(
         prepared.basis,
         prepared.sizes,
         system_role=means.profile.supports_system_role,

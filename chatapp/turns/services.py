@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from chatapp.context import build
+from chatapp.context.request import request_sizes, tokens_by_part
 from chatapp.conversations import reading
 from chatapp.live.view_models import CompressionView, ContextView, PageView
 from chatapp.llm.catalogue import Catalogue
@@ -107,7 +107,7 @@ class Machinery:
         self.catalogue.recall()
         self.catalogue.reread(model or row.model)
         profile = self.catalogue.known_profile(model or row.model)
-        sized = build.sizes(
+        sized = request_sizes(
             reading.frame(row),
             _Remembering(self.counter),
             window=profile.window,
@@ -115,7 +115,7 @@ class Machinery:
             calibration=profile.calibration,
             model=profile.name,
         )
-        tokens = build.tokens_by_part(sized, tail_tokens)
+        tokens = tokens_by_part(sized, tail_tokens)
         return ContextView(
             model=profile.name,
             window=profile.window,

@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chatapp.context import build
-from chatapp.context.build import Basis, BuiltRequest, StoredMessage
+from chatapp.context.request import Basis, BuiltRequest, StoredMessage, build_request, request_sizes
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.exceptions import NothingToCompress, SummarizerError
 from compression.judging.judge import Case, Judgement, judge
@@ -78,10 +77,10 @@ class Host:
             mark=MARK,
             tail=tail,
         )
-        sizes = build.sizes(
+        sizes = request_sizes(
             basis, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
         )
-        built = build.build_request(basis, sizes)
+        built = build_request(basis, sizes)
         return built, sizes, tuple(one.as_item() for one in tail)
 
     async def fitted(self) -> BuiltRequest:

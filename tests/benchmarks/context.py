@@ -93,14 +93,14 @@ def _fill(count: int) -> int:
 
 
 def _prepare(conversation_id: int) -> None:
-    from chatapp.context import build
+    from chatapp.context.request import build_request, request_sizes
     from chatapp.conversations.reading import basis
     from compression.tokens import default_counter
 
     counter = default_counter()
     read = basis(conversation_id)
-    sized = build.sizes(read, counter, window=8192, reserve=1024, calibration=1.0)
-    built = build.build_request(read, sized)
+    sized = request_sizes(read, counter, window=8192, reserve=1024, calibration=1.0)
+    built = build_request(read, sized)
     assert len(built.messages) == TAIL + 1
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp.context import build
+from chatapp.context.request import Basis, build_request, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import access, pins, progress, replacing, sending
 from chatapp.conversations.transcript import StoredTranscript
@@ -76,9 +76,9 @@ class Actor:
             engine_for=lambda profile: self.engine(),
         )
 
-    def sizes(self, basis: build.Basis) -> Sizes:
+    def sizes(self, basis: Basis) -> Sizes:
         profile = self.profile
-        return build.sizes(
+        return request_sizes(
             basis,
             COUNTER,
             window=profile.window,
@@ -136,7 +136,7 @@ class Actor:
         """So many turns, or until there is something to compress, without asking the policy."""
         while turns and self.opened is None:
             basis = basis_of(self.oracle.code)
-            built = build.build_request(basis, self.sizes(basis))
+            built = build_request(basis, self.sizes(basis))
             if built.usage.share >= share:
                 return
             number = next(self.numbers)
@@ -259,7 +259,7 @@ class Actor:
         self.oracle.check_rows(row)
         self.oracle.check_versions(row)
         basis = basis_of(self.oracle.code)
-        request = build.build_request(basis, self.sizes(basis))
+        request = build_request(basis, self.sizes(basis))
         self.oracle.check_request(
             basis, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
         )

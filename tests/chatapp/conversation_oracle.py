@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatapp.context import build
+from chatapp.context.request import Basis, BuiltRequest
 from chatapp.conversations import reading
 from chatapp.models import Conversation, Message, Summary
 from compression import store
@@ -146,8 +146,8 @@ class Oracle:
 
     def check_request(
         self,
-        basis: build.Basis,
-        request: build.BuiltRequest,
+        basis: Basis,
+        request: BuiltRequest,
         *,
         counter: TokenCounter,
         calibration: float,
@@ -236,6 +236,6 @@ def check_form(messages: tuple[dict[str, Any], ...]) -> None:
     assert not calls
 
 
-def basis_of(code: str) -> build.Basis:
+def basis_of(code: str) -> Basis:
     """What the next request of a conversation is made of."""
     return reading.basis(Conversation.objects.values_list("pk", flat=True).get(code=code))

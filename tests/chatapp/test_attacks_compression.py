@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 
-from chatapp.context import build
+from chatapp.context.request import BASE_INSTRUCTIONS, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import branching, replacing, sending
 from chatapp.models import Conversation, Message, Summary
@@ -20,7 +20,7 @@ from chatapp.turns.fitting import Means, prepare_in_background
 from compression import services, store
 from compression.exceptions import CompressionRunning
 from compression.types import Outcome, Trigger
-from tests.chatapp.context.test_build import check_shape
+from tests.chatapp.context.test_request import check_shape
 from tests.chatapp.stage import COUNTER, Stage, staged, stored, until
 from tests.chatapp.talking import row_of
 from tests.chatapp.turns.test_turn import WINDOW, asked_of, compressible, fill, summaries_of
@@ -45,7 +45,7 @@ async def compact(stage: Stage) -> Outcome:
     await stage.rest()
     profile = await stage.machinery.catalogue.profile("fake-model")
     basis = await stage.basis()
-    sizes = build.sizes(
+    sizes = request_sizes(
         basis,
         stage.machinery.counter,
         window=profile.window,
@@ -254,7 +254,7 @@ async def test_p01_p05_no_secret_is_in_any_request(alice: User, tmp_path: Path) 
         first = Message.objects.filter(conversation=row, seq__lte=7).order_by("seq")
         rows = await stored(lambda: list(first.values_list("role", "text")))
         assert asked_of(stage)[3]["messages"] == [
-            {"role": "system", "content": build.BASE_INSTRUCTIONS},
+            {"role": "system", "content": BASE_INSTRUCTIONS},
             *({"role": role, "content": text} for role, text in rows),
         ]
         assert tuple(text for role, text in rows if role == "user") == hostile

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 
-from chatapp.context import build
+from chatapp.context.request import request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.models import Conversation, Message, Summary, Turn, TurnStatus
 from compression import services
@@ -82,7 +82,7 @@ async def compact(stage: Stage, trigger: Trigger = Trigger.MANUAL) -> Outcome:
     """Compress at once, or prepare in the background."""
     profile = await stage.machinery.catalogue.profile("fake-model")
     basis = await stage.basis()
-    sizes = build.sizes(
+    sizes = request_sizes(
         basis,
         stage.machinery.counter,
         window=profile.window,

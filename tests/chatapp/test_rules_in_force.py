@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatapp.context import build
+from chatapp.context.request import build_request
 from chatapp.conversations import branching
 from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
@@ -59,7 +59,7 @@ class Talker(Actor):
     def ruled(self) -> bool:
         """Whether the rule stands in the next request, as a constraint or as it was said."""
         basis = basis_of(self.oracle.code)
-        built = build.build_request(basis, self.sizes(basis))
+        built = build_request(basis, self.sizes(basis))
         if basis.boundary >= 1:
             return RULE in str(built.messages[0]["content"])
         return any(RULE in str(one["content"]) for one in built.messages[1:])
@@ -103,7 +103,7 @@ def test_i18_through_twenty_compressions_and_edits(talker: Talker) -> None:
     assert done >= COMPRESSIONS
     code = branching.branch(talker.person.pk, talker.oracle.code, talker.row.next_seq - 1)
     basis = basis_of(code)
-    built = build.build_request(basis, talker.sizes(basis))
+    built = build_request(basis, talker.sizes(basis))
     assert RULE in str(built.messages[0]["content"])
 
 

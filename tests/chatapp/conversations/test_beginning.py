@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.context.build import Basis
+from chatapp.context.request import Basis
 from chatapp.conversations import access
 from chatapp.conversations.beginning import First, begin, begin_branch
 from chatapp.conversations.sending import Accepted

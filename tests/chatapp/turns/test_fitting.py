@@ -35,7 +35,7 @@ from compression.store import FitDraft
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
 from compression.types import Ledger, Trigger
-from tests.chatapp.context.test_build import basis_of, check_shape
+from tests.chatapp.context.test_request import basis_of, check_shape
 from tests.chatapp.stage import stored, until
 from tests.chatapp.talking import new, row_of
 from tests.chatapp.turns.test_turn import fill

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.context import build
-from chatapp.context.build import Basis
+from chatapp.context.request import Basis, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles, replacing
 from chatapp.llm.activity_log import calls_of
@@ -26,7 +25,7 @@ from chatapp.turns import runner
 from compression import services
 from compression.exceptions import NothingToCompress
 from compression.types import Outcome, Trigger
-from tests.chatapp.context.test_build import check_shape
+from tests.chatapp.context.test_request import check_shape
 from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_of, until
 from tests.chatapp.talking import row_of
 from tests.fake_scripts import (
@@ -185,7 +184,7 @@ def compressed_by_hand(
     on_started: Callable[[], object] | None = None,
 ) -> Coroutine[Any, Any, Outcome]:
     """A run as ``/compact`` begins it."""
-    sized = build.sizes(
+    sized = request_sizes(
         basis,
         COUNTER,
         window=profile.window,

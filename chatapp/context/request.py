@@ -1,4 +1,4 @@
-"""What the model is sent: summary and tail become the exact messages, and the manifest. Pure.
+"""The request to a model: the exact messages made of summary and tail, and the manifest. Pure.
 
 Between two compressions a request is the former one with new messages at its end, byte for byte,
 so that a provider's prompt cache hits: nothing here depends on the time or on a random number.
@@ -140,7 +140,7 @@ def instructions(basis: Basis) -> str:
     return "\n\n".join(part for part in (BASE_INSTRUCTIONS, basis.system_prompt.strip()) if part)
 
 
-def sizes(
+def request_sizes(
     basis: Basis,
     counter: TokenCounter,
     *,
@@ -189,10 +189,10 @@ def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
 
 def visible_tail(basis: Basis) -> tuple[StoredMessage, ...]:
     """The part of the tail that is sent: what is truncated and replies not begun are left out."""
-    return visible(one for one in basis.tail if one.seq > basis.truncated_through)
+    return visible_messages(one for one in basis.tail if one.seq > basis.truncated_through)
 
 
-def visible(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
+def visible_messages(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
     """Of these messages all but replies that have not begun."""
     return tuple(
         one

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.context.build import (
+from chatapp.context.request import (
     Basis,
     BuiltRequest,
     StoredMessage,
@@ -18,7 +18,7 @@ from chatapp.context.build import (
     instructions,
     pinned_block,
     ranges,
-    sizes,
+    request_sizes,
     summary_block,
     visible_tail,
     wire_of,
@@ -67,7 +67,7 @@ def basis_of(tail: list[StoredMessage] | tuple[StoredMessage, ...], **more: Any)
 
 
 def request_for(basis: Basis, *, system_role: bool = True, **more: Any) -> BuiltRequest:
-    sized = sizes(basis, COUNTER, window=8000, reserve=2000, calibration=1.3)
+    sized = request_sizes(basis, COUNTER, window=8000, reserve=2000, calibration=1.3)
     return build_request(basis, sized, system_role=system_role, **more)
 
 
@@ -260,7 +260,7 @@ def test_i17_without_a_system_role_its_text_heads_the_first_message() -> None:
 @given(bases())
 def test_usage_is_the_sum_of_its_parts(basis: Basis) -> None:
     built = request_for(basis)
-    sized = sizes(basis, COUNTER, window=8000, reserve=2000, calibration=1.3)
+    sized = request_sizes(basis, COUNTER, window=8000, reserve=2000, calibration=1.3)
     wire = wire_of(visible_tail(basis))
     assert built.usage.tail == ceil(sum(one.tokens for one in wire) * 1.3)
     assert built.usage.fixed == ceil(sized.fixed * 1.3)
