@@ -10,8 +10,8 @@ from typing import Any
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
 from chatapp.context.request import (
-    Basis,
     BuiltRequest,
+    ConversationSnapshot,
     build_request,
     instructions,
     pinned_block,
@@ -19,7 +19,7 @@ from chatapp.context.request import (
     visible_tail,
     wire_of,
 )
-from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.conversations.reading import aowned_snapshot_without_tail, asnapshot_with_tail
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.profiles import Profile
@@ -28,38 +28,38 @@ from compression.planning.truncation import truncate
 
 async def context_parts(user_id: int, code: str) -> ContextParts:
     """The next request as it would be sent now. Raises NotFound."""
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
-    basis = await abasis(frame.conversation_id)
-    return await asyncio.to_thread(_context_parts, basis, profile)
+    owned = await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(owned.model)
+    snapshot = await asnapshot_with_tail(owned.conversation_id)
+    return await asyncio.to_thread(_context_parts, snapshot, profile)
 
 
 async def figures_with(user_id: int, code: str, model: str) -> ContextView:
     """What the next request would use with another model. Raises NotFound, InvalidInput."""
-    frame = await aowned_frame(user_id, code)
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
     machinery = wiring.machinery()
     # A name that nobody offers is not looked up, which would store it.
     if model not in await machinery.catalogue.names():
         raise InvalidInput.of("model", "There is no such model here.")
     await profile_of(model)
-    return await machinery.acontext(frame.conversation_id, model=model)
+    return await machinery.acontext(snapshot.conversation_id, model=model)
 
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
     """The messages that are left out of the requests, or else those that the first step of
     truncation would leave out: seq, role, text, tokens. Raises NotFound.
     """
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
-    basis = await abasis(frame.conversation_id)
-    return await asyncio.to_thread(_left_out, basis, profile)
+    owned = await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(owned.model)
+    snapshot = await asnapshot_with_tail(owned.conversation_id)
+    return await asyncio.to_thread(_left_out, snapshot, profile)
 
 
-def _left_out(basis: Basis, profile: Profile) -> list[dict[str, Any]]:
-    sized = sizes_of(basis, profile)
-    visible = visible_tail(replace(basis, truncated_through=0))
+def _left_out(snapshot: ConversationSnapshot, profile: Profile) -> list[dict[str, Any]]:
+    sized = sizes_of(snapshot, profile)
+    visible = visible_tail(replace(snapshot, truncated_through=0))
     items = [one.as_item() for one in visible]
-    through = basis.truncated_through or truncate(items, sized, truncated_through=0)
+    through = snapshot.truncated_through or truncate(items, sized, truncated_through=0)
     return [
         {
             "seq": item.seq,
@@ -90,14 +90,14 @@ class ContextParts:
         }
 
 
-def _context_parts(basis: Basis, profile: Profile) -> ContextParts:
-    sized = sizes_of(basis, profile)
-    built = build_request(basis, sized, system_role=profile.supports_system_role)
+def _context_parts(snapshot: ConversationSnapshot, profile: Profile) -> ContextParts:
+    sized = sizes_of(snapshot, profile)
+    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
     tokens = built.manifest["tokens"]
     heads = (
-        ("system", instructions(basis)),
-        ("summary", summary_block(basis)),
-        ("pinned", pinned_block(basis)),
+        ("system", instructions(snapshot)),
+        ("summary", summary_block(snapshot)),
+        ("pinned", pinned_block(snapshot)),
     )
     groups = [
         {
@@ -107,7 +107,7 @@ def _context_parts(basis: Basis, profile: Profile) -> ContextParts:
         }
         for name, text in heads
     ]
-    visible = visible_tail(basis)
+    visible = visible_tail(snapshot)
     pinned = {one.seq for one in visible if one.pinned}
     tail = [
         {

@@ -6,7 +6,7 @@ import asyncio
 from math import ceil
 
 from chatapp import wiring
-from chatapp.context.request import Basis, request_sizes
+from chatapp.context.request import ConversationSnapshot, request_sizes
 from chatapp.context.tokens import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
@@ -17,10 +17,10 @@ from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
 
 
-def sizes_of(basis: Basis, profile: Profile) -> Sizes:
+def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
     """What the next request costs besides its messages."""
     return request_sizes(
-        basis,
+        snapshot,
         wiring.machinery().counter,
         window=profile.window,
         reserve=profile.reserve,
@@ -57,19 +57,19 @@ def _fits_whole(sized: Sizes, tokens: int) -> bool:
     return sized.share(sized.fixed + sized.summary + tokens) <= 1.0
 
 
-def require_fit(profile: Profile, tokens: int, frame: Basis) -> None:
+def require_fit(profile: Profile, tokens: int, snapshot: ConversationSnapshot) -> None:
     """Fixed parts, live constraints and the message must fit into the budget together.
 
     ``tokens`` are the message's, of the ruler. Reads the summary's lines where it is a near
     thing. Raises MessageTooLarge with the figures.
     """
-    sized = sizes_of(frame, profile)
+    sized = sizes_of(snapshot, profile)
     if _fits_whole(sized, tokens):
         return
     constraints = 0
-    if frame.version:
+    if snapshot.version:
         counter = wiring.machinery().counter
-        base = store.read_base(frame.conversation_id)
+        base = store.read_base(snapshot.conversation_id)
         constraints = sum(
             counter.count(entry.text) + MESSAGE_OVERHEAD
             for entry in base.ledger.entries
@@ -89,7 +89,7 @@ def require_fit(profile: Profile, tokens: int, frame: Basis) -> None:
 _arequire_fit = across(require_fit)
 
 
-async def check_size(frame: Basis, profile: Profile, tokens: int) -> None:
+async def check_size(snapshot: ConversationSnapshot, profile: Profile, tokens: int) -> None:
     """:func:`require_fit` where no transaction is open: most messages need no thread for it."""
-    if not _fits_whole(sizes_of(frame, profile), tokens):
-        await _arequire_fit(profile, tokens, frame)
+    if not _fits_whole(sizes_of(snapshot, profile), tokens):
+        await _arequire_fit(profile, tokens, snapshot)

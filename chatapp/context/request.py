@@ -77,8 +77,12 @@ class StoredMessage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Basis:
-    """What a request is made of, read in one unit of work."""
+class ConversationSnapshot:
+    """A conversation as one request is made of it, read in one unit of work.
+
+    Without its tail (``tail`` empty) it says what a request costs besides its messages, which is
+    all that most actions ask; reading it then reads pinned messages only.
+    """
 
     conversation_id: int
     owner_id: int
@@ -113,21 +117,21 @@ class BuiltRequest:
     manifest: dict[str, Any]
 
 
-def summary_block(basis: Basis) -> str:
+def summary_block(snapshot: ConversationSnapshot) -> str:
     """The summary as it stands in the system message; empty when there is none."""
-    return _framed(basis.summary, basis.mark) if basis.summary else ""
+    return _framed(snapshot.summary, snapshot.mark) if snapshot.summary else ""
 
 
 def _framed(summary: str, mark: str) -> str:
     return f"{SUMMARY_HEAD.format(mark=mark)}\n{_fenced(summary, mark)}"
 
 
-def pinned_block(basis: Basis) -> str:
+def pinned_block(snapshot: ConversationSnapshot) -> str:
     """The pinned messages as they stand in the system message; empty when there are none."""
-    if not basis.pinned:
+    if not snapshot.pinned:
         return ""
-    quotes = "\n\n".join(f"[{one.seq}, {one.role}]\n{one.text}" for one in basis.pinned)
-    return f"{PINNED_HEAD.format(mark=basis.mark)}\n{_fenced(quotes, basis.mark)}"
+    quotes = "\n\n".join(f"[{one.seq}, {one.role}]\n{one.text}" for one in snapshot.pinned)
+    return f"{PINNED_HEAD.format(mark=snapshot.mark)}\n{_fenced(quotes, snapshot.mark)}"
 
 
 def _fenced(text: str, mark: str) -> str:
@@ -135,13 +139,13 @@ def _fenced(text: str, mark: str) -> str:
     return f"{mark}\n{text.replace(mark, '=== ===')}\n{mark}"
 
 
-def instructions(basis: Basis) -> str:
+def instructions(snapshot: ConversationSnapshot) -> str:
     """What stands at the head of every request of this conversation, summary and pins apart."""
-    return "\n\n".join(part for part in (BASE_INSTRUCTIONS, basis.system_prompt.strip()) if part)
+    return "\n\n".join(part for part in (BASE_INSTRUCTIONS, snapshot.system_prompt.strip()) if part)
 
 
 def request_sizes(
-    basis: Basis,
+    snapshot: ConversationSnapshot,
     counter: TokenCounter,
     *,
     window: int,
@@ -154,17 +158,17 @@ def request_sizes(
     What its provider said of this conversation's last request goes before the ``calibration``,
     which is of all conversations.
     """
-    reports = [one for _, one in takewhile(lambda report: report[0] == model, basis.reports)]
+    reports = [one for _, one in takewhile(lambda report: report[0] == model, snapshot.reports)]
     counts = line(calibration, reports, window=window)
-    frame = counter.count(_framed("", basis.mark))
+    frame = counter.count(_framed("", snapshot.mark))
     return Sizes(
         window=window,
         reserve=reserve,
-        fixed=counter.count(instructions(basis)) + MESSAGE_OVERHEAD + counts.unseen,
+        fixed=counter.count(instructions(snapshot)) + MESSAGE_OVERHEAD + counts.unseen,
         unseen=counts.unseen,
-        summary=frame + counter.count(basis.summary) if basis.summary else 0,
+        summary=frame + counter.count(snapshot.summary) if snapshot.summary else 0,
         frame=frame,
-        pinned=counter.count(pinned_block(basis)),
+        pinned=counter.count(pinned_block(snapshot)),
         calibration=counts.calibration,
     )
 
@@ -187,9 +191,9 @@ def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
     return {**parts, "adjustment": total - sum(parts.values()), "total": total}
 
 
-def visible_tail(basis: Basis) -> tuple[StoredMessage, ...]:
+def visible_tail(snapshot: ConversationSnapshot) -> tuple[StoredMessage, ...]:
     """The part of the tail that is sent: what is truncated and replies not begun are left out."""
-    return visible_messages(one for one in basis.tail if one.seq > basis.truncated_through)
+    return visible_messages(one for one in snapshot.tail if one.seq > snapshot.truncated_through)
 
 
 def visible_messages(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
@@ -312,7 +316,7 @@ def _shortened(
 
 
 def build_request(
-    basis: Basis,
+    snapshot: ConversationSnapshot,
     sized: Sizes,
     *,
     system_role: bool = True,
@@ -324,10 +328,12 @@ def build_request(
     pinned messages), then the tail. Without a system role that text heads the first user message.
     ``replaced`` are messages of a giant turn whose texts were cut to fit.
     """
-    tail = visible_tail(basis)
+    tail = visible_tail(snapshot)
     wire = wire_of(_shortened(tail, replaced) if replaced else tail)
     system = "\n\n".join(
-        part for part in (instructions(basis), summary_block(basis), pinned_block(basis)) if part
+        part
+        for part in (instructions(snapshot), summary_block(snapshot), pinned_block(snapshot))
+        if part
     )
     messages = [one.message for one in wire]
     if system_role or not messages:
@@ -337,11 +343,11 @@ def build_request(
     said = sum(one.tokens for one in wire)
     usage = usage_of(said, sized)
     manifest = {
-        "summary_version": basis.version,
-        "boundary": basis.boundary,
-        "truncated_through": basis.truncated_through,
+        "summary_version": snapshot.version,
+        "boundary": snapshot.boundary,
+        "truncated_through": snapshot.truncated_through,
         "seqs": ranges(one.seq for one in tail),
-        "pinned": [one.seq for one in basis.pinned],
+        "pinned": [one.seq for one in snapshot.pinned],
         "masked": [one.seq for one in tail if one.masked],
         "shortened": [one.seq for one in replaced],
         "tokens": tokens_by_part(sized, said),

@@ -6,11 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from chatapp.context.request import Basis, BuiltRequest, build_request, request_sizes, visible_tail
+from chatapp.context.request import (
+    BuiltRequest,
+    ConversationSnapshot,
+    build_request,
+    request_sizes,
+    visible_tail,
+)
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.masks import Masked, amask
 from chatapp.conversations.progress import aset_truncated
-from chatapp.conversations.reading import abasis, aunlocked_basis
+from chatapp.conversations.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
 from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.llm import activity_log
@@ -68,7 +74,7 @@ class Prepared:
 
     request: BuiltRequest
     decision: Decision
-    basis: Basis
+    snapshot: ConversationSnapshot
     sizes: Sizes
     rests: bool = False
     """Summarising failed so often that no model is asked."""
@@ -119,74 +125,74 @@ async def _tell_beginning(means: Means) -> None:
         await means.begun()
 
 
-def policy_settings(basis: Basis) -> PolicySettings:
+def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
     """The policy of one conversation: its own settings over the defaults."""
     defaults = conf.settings().policy
     return PolicySettings(
-        threshold=basis.threshold or defaults.threshold,
+        threshold=snapshot.threshold or defaults.threshold,
         soft_threshold=defaults.soft_threshold,
-        off=basis.compression_off,
+        off=snapshot.compression_off,
     )
 
 
-def compression_settings(basis: Basis) -> conf.CompressionSettings:
+def compression_settings(snapshot: ConversationSnapshot) -> conf.CompressionSettings:
     """Compression's settings for one conversation."""
     defaults = conf.settings()
     return replace(
         defaults,
-        threshold=basis.threshold or defaults.threshold,
-        keep_turns=basis.keep_turns or defaults.keep_turns,
+        threshold=snapshot.threshold or defaults.threshold,
+        keep_turns=snapshot.keep_turns or defaults.keep_turns,
     )
 
 
-def _items(basis: Basis) -> tuple[Item, ...]:
-    return tuple(one.as_item() for one in visible_tail(basis))
+def _items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
+    return tuple(one.as_item() for one in visible_tail(snapshot))
 
 
 async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
     """The same once no compression is under way that the conversation waits for."""
     while True:
-        basis = await aunlocked_basis(conversation_id)
-        if basis is not None:
-            return await _as_request(basis, means)
+        snapshot = await aunlocked_snapshot_with_tail(conversation_id)
+        if snapshot is not None:
+            return await _as_request(snapshot, means)
         await _wait_for_lock(conversation_id)
 
 
 async def _read(conversation_id: int, means: Means) -> Prepared:
     """The request as it would be now, not judged yet."""
-    return await _as_request(await abasis(conversation_id), means)
+    return await _as_request(await asnapshot_with_tail(conversation_id), means)
 
 
-async def _as_request(basis: Basis, means: Means) -> Prepared:
-    if len(basis.tail) > INLINE_MESSAGES:
-        return await asyncio.to_thread(_built, basis, means)
-    return _built(basis, means)
+async def _as_request(snapshot: ConversationSnapshot, means: Means) -> Prepared:
+    if len(snapshot.tail) > INLINE_MESSAGES:
+        return await asyncio.to_thread(_built, snapshot, means)
+    return _built(snapshot, means)
 
 
-def _built(basis: Basis, means: Means) -> Prepared:
+def _built(snapshot: ConversationSnapshot, means: Means) -> Prepared:
     profile = means.profile
     sized = request_sizes(
-        replace(basis, reports=((profile.name, means.refused),)) if means.refused else basis,
+        replace(snapshot, reports=((profile.name, means.refused),)) if means.refused else snapshot,
         means.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
         model=profile.name,
     )
-    built = build_request(basis, sized, system_role=profile.supports_system_role)
+    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
-    return Prepared(request=built, decision=nothing, basis=basis, sizes=sized)
+    return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
 
 async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
     """The same with the policy's decision, which is recorded in the manifest."""
-    basis, sized = prepared.basis, prepared.sizes
-    settings = policy_settings(basis)
+    snapshot, sized = prepared.snapshot, prepared.sizes
+    settings = policy_settings(snapshot)
     state = PolicyState()
     looks = settings.off or conf.settings().prepare_messages
     if looks or prepared.request.usage.share >= settings.soft:
-        state = await asyncio.to_thread(_pure_state, basis, sized, tried)
-        state = await _with_standing(state, basis, sized, tried)
+        state = await asyncio.to_thread(_pure_state, snapshot, sized, tried)
+        state = await _with_standing(state, snapshot, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
     told = {"action": str(decision.action), "reason": decision.reason}
     manifest = {**prepared.request.manifest, "decision": told, "before": [*tried.decisions]}
@@ -201,12 +207,12 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
 
 
 async def _with_standing(
-    state: PolicyState, basis: Basis, sized: Sizes, tried: _Tried
+    state: PolicyState, snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried
 ) -> PolicyState:
     """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
-    ready = await store.aready(basis.conversation_id)
-    past = await store.abreaker(basis.conversation_id)
-    grown = sum(one.token_count for one in basis.tail) - past.tail_tokens
+    ready = await store.aready(snapshot.conversation_id)
+    past = await store.abreaker(snapshot.conversation_id)
+    grown = sum(one.token_count for one in snapshot.tail) - past.tail_tokens
     frees = None
     if ready is not None:
         frees = sized.share(ready.source_tokens - ready.summary_tokens + sized.summary)
@@ -217,45 +223,47 @@ async def _with_standing(
         ready_frees=frees,
         extractable=not past.waited,
         breaker_open=breaker_open(past.fruitless, past.failures, sized.share(grown)),
-        undone=await store.aundone(basis.conversation_id),
+        undone=await store.aundone(snapshot.conversation_id),
     )
 
 
-def _pure_state(basis: Basis, sized: Sizes, tried: _Tried) -> PolicyState:
+def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried) -> PolicyState:
     """What could be done, found out without a database."""
-    items = _items(basis)
-    settings = compression_settings(basis)
+    items = _items(snapshot)
+    settings = compression_settings(snapshot)
     compressible = not tried.compression_failed
     if compressible:
         try:
-            planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.THRESHOLD)
+            planner.plan(_all_items(snapshot), sized, settings.planner, trigger=Trigger.THRESHOLD)
         except NothingToCompress:
             compressible = False
-    through = basis.truncated_through
+    through = snapshot.truncated_through
     return PolicyState(
         failed=tried.compression_failed,
         compressible=compressible,
-        due=_due(basis, sized),
+        due=_due(snapshot, sized),
         maskable=maskable_share(items, sized),
-        truncatable=truncate(_all_items(basis), sized, truncated_through=through) > through,
+        truncatable=truncate(_all_items(snapshot), sized, truncated_through=through) > through,
     )
 
 
-def _due(basis: Basis, sized: Sizes) -> bool:
+def _due(snapshot: ConversationSnapshot, sized: Sizes) -> bool:
     """Whether so many messages lie beyond the tail that a summary is prepared for that alone."""
-    settings = compression_settings(basis)
+    settings = compression_settings(snapshot)
     if not settings.prepare_messages:
         return False
     try:
-        span = planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.BACKGROUND)
+        span = planner.plan(
+            _all_items(snapshot), sized, settings.planner, trigger=Trigger.BACKGROUND
+        )
     except NothingToCompress:
         return False
     return len(span.items) >= settings.prepare_messages
 
 
-def _all_items(basis: Basis) -> tuple[Item, ...]:
+def _all_items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
     """The whole tail, truncated messages included: the next compression takes them in."""
-    visible = visible_tail(replace(basis, truncated_through=0))
+    visible = visible_tail(replace(snapshot, truncated_through=0))
     return tuple(one.as_item() for one in visible)
 
 
@@ -269,7 +277,7 @@ async def _wait_for_lock(conversation_id: int) -> None:
 async def _compress(
     conversation_id: int, means: Means, prepared: Prepared, tried: _Tried, overflowed: bool
 ) -> None:
-    settings = compression_settings(prepared.basis)
+    settings = compression_settings(prepared.snapshot)
     engine = means.engine(prepared.sizes)
     applied = await services.apply_ready(conversation_id, engine=engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
@@ -300,7 +308,7 @@ async def _compress(
 
 async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
     def batch() -> dict[int, int]:
-        items = _items(prepared.basis)
+        items = _items(prepared.snapshot)
         seqs = set(maskable(items, prepared.sizes))
         return {
             item.seq: message_tokens(means.counter, placeholder(item))
@@ -315,10 +323,10 @@ async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
 
 
 async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> None:
-    basis = prepared.basis
+    snapshot = prepared.snapshot
     through = await asyncio.to_thread(
         lambda: truncate(
-            _all_items(basis), prepared.sizes, truncated_through=basis.truncated_through
+            _all_items(snapshot), prepared.sizes, truncated_through=snapshot.truncated_through
         )
     )
     await aset_truncated(conversation_id, through)
@@ -327,13 +335,13 @@ async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> N
 
 def _shortened(prepared: Prepared, means: Means) -> Prepared:
     """The last resort for one giant turn: its oldest texts cut to head and tail."""
-    replaced = shorten_giant(_items(prepared.basis), prepared.sizes)
+    replaced = shorten_giant(_items(prepared.snapshot), prepared.sizes)
     if replaced is None:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
-    originals = {item.seq: item.text for item in _items(prepared.basis)}
+    originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
     built = build_request(
-        prepared.basis,
+        prepared.snapshot,
         prepared.sizes,
         system_role=means.profile.supports_system_role,
         replaced=changed,
@@ -358,5 +366,5 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
                 conversation_id,
                 engine=engine,
                 sizes=prepared.sizes,
-                settings=compression_settings(prepared.basis),
+                settings=compression_settings(prepared.snapshot),
             )

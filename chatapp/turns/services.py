@@ -108,7 +108,7 @@ class Machinery:
         self.catalogue.reread(model or row.model)
         profile = self.catalogue.known_profile(model or row.model)
         sized = request_sizes(
-            reading.frame(row),
+            reading.snapshot_without_tail(row),
             _Remembering(self.counter),
             window=profile.window,
             reserve=profile.reserve,

@@ -127,7 +127,7 @@ async def run_turn(
     prepared = await prepare(job.conversation_id, means)
     for last_try in (False, True):
         reply = _Reply()
-        yield Asked(manifest=prepared.request.manifest, event_no=prepared.basis.event_no)
+        yield Asked(manifest=prepared.request.manifest, event_no=prepared.snapshot.event_no)
         try:
             async with aclosing(_ask(prepared, means, client, reply)) as steps:
                 async for step in steps:

@@ -6,7 +6,13 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chatapp.context.request import Basis, BuiltRequest, StoredMessage, build_request, request_sizes
+from chatapp.context.request import (
+    BuiltRequest,
+    ConversationSnapshot,
+    StoredMessage,
+    build_request,
+    request_sizes,
+)
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.exceptions import NothingToCompress, SummarizerError
 from compression.judging.judge import Case, Judgement, judge
@@ -64,7 +70,7 @@ class Host:
     def request(self) -> tuple[BuiltRequest, Sizes, tuple[Item, ...]]:
         """The next request as it would be now."""
         tail = tuple(self.messages[self.boundary :])
-        basis = Basis(
+        snapshot = ConversationSnapshot(
             conversation_id=1,
             owner_id=1,
             code="",
@@ -78,9 +84,9 @@ class Host:
             tail=tail,
         )
         sizes = request_sizes(
-            basis, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
+            snapshot, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
         )
-        built = build_request(basis, sizes)
+        built = build_request(snapshot, sizes)
         return built, sizes, tuple(one.as_item() for one in tail)
 
     async def fitted(self) -> BuiltRequest:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp.context.request import Basis, build_request, request_sizes
+from chatapp.context.request import ConversationSnapshot, build_request, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import access, pins, progress, replacing, sending
 from chatapp.conversations.transcript import StoredTranscript
@@ -27,7 +27,7 @@ from compression.ledger.editing import apply_edit
 from compression.ledger.ledger import render
 from compression.tokens import CharacterCounter
 from compression.types import Outcome, Sizes, Trigger
-from tests.chatapp.conversation_oracle import Oracle, basis_of
+from tests.chatapp.conversation_oracle import Oracle, snapshot_of
 from tests.chatapp.moody import Moody
 
 R = TypeVar("R")
@@ -76,10 +76,10 @@ class Actor:
             engine_for=lambda profile: self.engine(),
         )
 
-    def sizes(self, basis: Basis) -> Sizes:
+    def sizes(self, snapshot: ConversationSnapshot) -> Sizes:
         profile = self.profile
         return request_sizes(
-            basis,
+            snapshot,
             COUNTER,
             window=profile.window,
             reserve=profile.reserve,
@@ -96,7 +96,7 @@ class Actor:
             return
         self.oracle.check_versions(self.row)
         self.oracle.check_request(
-            prepared.basis,
+            prepared.snapshot,
             prepared.request,
             counter=COUNTER,
             calibration=self.profile.calibration,
@@ -135,8 +135,8 @@ class Actor:
     ) -> None:
         """So many turns, or until there is something to compress, without asking the policy."""
         while turns and self.opened is None:
-            basis = basis_of(self.oracle.code)
-            built = build_request(basis, self.sizes(basis))
+            snapshot = snapshot_of(self.oracle.code)
+            built = build_request(snapshot, self.sizes(snapshot))
             if built.usage.share >= share:
                 return
             number = next(self.numbers)
@@ -168,7 +168,7 @@ class Actor:
     def compress(
         self, engine: Engine, trigger: Trigger, **more: Any
     ) -> Coroutine[Any, Any, Outcome]:
-        sizes = self.sizes(basis_of(self.oracle.code))
+        sizes = self.sizes(snapshot_of(self.oracle.code))
         return services.compress(self.row.pk, engine=engine, sizes=sizes, trigger=trigger, **more)
 
     async def overlap(self, action: Callable[[], None], mood: str) -> None:
@@ -258,11 +258,11 @@ class Actor:
         row = self.row
         self.oracle.check_rows(row)
         self.oracle.check_versions(row)
-        basis = basis_of(self.oracle.code)
-        request = build_request(basis, self.sizes(basis))
+        snapshot = snapshot_of(self.oracle.code)
+        request = build_request(snapshot, self.sizes(snapshot))
         self.oracle.check_request(
-            basis, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
+            snapshot, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
         )
-        masked = tuple(one.seq for one in basis.tail if one.masked)
-        key = (basis.version, basis.truncated_through, masked, frozenset(self.oracle.pinned))
+        masked = tuple(one.seq for one in snapshot.tail if one.masked)
+        key = (snapshot.version, snapshot.truncated_through, masked, frozenset(self.oracle.pinned))
         self.oracle.check_prefix(key, request.messages)

@@ -131,9 +131,9 @@ class Stage:
     def told_of(self, kind: str) -> list[dict[str, Any]]:
         return [one.json for one in self.seen if one.type == kind]
 
-    async def basis(self) -> Any:
+    async def snapshot(self) -> Any:
         row = await stored(lambda: Conversation.objects.get(code=self.code))
-        return await reading.abasis(row.pk)
+        return await reading.asnapshot_with_tail(row.pk)
 
     async def watch(self, viewer: Subscription) -> None:
         while True:

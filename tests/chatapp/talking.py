@@ -69,7 +69,7 @@ def send(
 
 def first_message(text: str = "Hello", **more: Any) -> beginning.First:
     """What a new conversation is to begin with; there is room for it."""
-    given = {"tokens": 5, "model": "model", "holder": HOLDER, "require_fit": lambda frame: None}
+    given = {"tokens": 5, "model": "model", "holder": HOLDER, "require_fit": lambda snapshot: None}
     return beginning.First(text=text, **{"client_msg_id": uuid.uuid4(), **given, **more})
 
 

@@ -81,9 +81,9 @@ def tell(code: str, turns: int, *, wishes: int = 0) -> None:
 async def compact(stage: Stage, trigger: Trigger = Trigger.MANUAL) -> Outcome:
     """Compress at once, or prepare in the background."""
     profile = await stage.machinery.catalogue.profile("fake-model")
-    basis = await stage.basis()
+    snapshot = await stage.snapshot()
     sizes = request_sizes(
-        basis,
+        snapshot,
         stage.machinery.counter,
         window=profile.window,
         reserve=profile.reserve,
@@ -91,9 +91,9 @@ async def compact(stage: Stage, trigger: Trigger = Trigger.MANUAL) -> Outcome:
     )
     engine = stage.machinery.engine(profile)
     if trigger is Trigger.BACKGROUND:
-        return await services.prepare(basis.conversation_id, engine=engine, sizes=sizes)
+        return await services.prepare(snapshot.conversation_id, engine=engine, sizes=sizes)
     return await services.compress(
-        basis.conversation_id, engine=engine, sizes=sizes, trigger=trigger
+        snapshot.conversation_id, engine=engine, sizes=sizes, trigger=trigger
     )
 
 

@@ -121,7 +121,7 @@ def test_deletion_hides_and_can_be_taken_back(alice: User) -> None:
     with pytest.raises(NotFound):
         access.owned(alice.pk, code)
     with pytest.raises(NotFound):
-        reading.basis(row_of(code).pk)
+        reading.snapshot_with_tail(row_of(code).pk)
     access.set_flag(alice.pk, code, "deleted_at", on=False)
     assert access.newest(alice.pk) == code
 

@@ -35,7 +35,7 @@ from compression.store import FitDraft
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
 from compression.types import Ledger, Trigger
-from tests.chatapp.context.test_request import basis_of, check_shape
+from tests.chatapp.context.test_request import check_shape, snapshot_of
 from tests.chatapp.stage import stored, until
 from tests.chatapp.talking import new, row_of
 from tests.chatapp.turns.test_turn import fill
@@ -349,7 +349,7 @@ async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
     await prepare_in_background(pk, means)
     assert len(summarizer.calls) == 1
     assert await store.aready(pk) is not None
-    assert (await reading.abasis(pk)).boundary == 0
+    assert (await reading.asnapshot_with_tail(pk)).boundary == 0
 
 
 async def test_i16_one_giant_turn_is_shortened_to_fit(alice: User) -> None:
@@ -534,8 +534,8 @@ async def test_i25_a_long_request_is_made_in_a_thread(alice: User, turns: int) -
 
 
 def test_a_conversations_own_settings_go_before_the_defaults() -> None:
-    own = replace(basis_of([]), threshold=0.6, keep_turns=5, compression_off=True)
+    own = replace(snapshot_of([]), threshold=0.6, keep_turns=5, compression_off=True)
     assert (policy_settings(own).threshold, policy_settings(own).off) == (0.6, True)
     settings = compression_settings(own)
     assert (settings.threshold, settings.keep_turns) == (0.6, 5)
-    assert policy_settings(basis_of([])).off is False
+    assert policy_settings(snapshot_of([])).off is False

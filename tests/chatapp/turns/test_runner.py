@@ -623,7 +623,7 @@ async def until_gone(stage: Stage, accepted: sending.Accepted) -> None:
 async def test_i31_deletion_ends_nothing_well(stage: Stage) -> None:
     """A conversation deleted before its turn reads it: no model is asked.
 
-    Breaks when: ``basis`` reads deleted conversations.
+    Breaks when: ``snapshot_with_tail`` reads deleted conversations.
     """
     accepted = await stage.acceptance("Hello")
     await stored(lambda: Conversation.objects.update(deleted_at=timezone.now()))

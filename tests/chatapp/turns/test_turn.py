@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.context.request import Basis, request_sizes
+from chatapp.context.request import ConversationSnapshot, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles, replacing
 from chatapp.llm.activity_log import calls_of
@@ -179,20 +179,20 @@ async def test_i11_with_the_summary_model_down_the_turn_is_answered_by_the_ladde
 
 def compressed_by_hand(
     stage: Stage,
-    basis: Basis,
+    snapshot: ConversationSnapshot,
     profile: Profile,
     on_started: Callable[[], object] | None = None,
 ) -> Coroutine[Any, Any, Outcome]:
     """A run as ``/compact`` begins it."""
     sized = request_sizes(
-        basis,
+        snapshot,
         COUNTER,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
     )
     return services.compress(
-        basis.conversation_id,
+        snapshot.conversation_id,
         engine=stage.machinery.engine(profile),
         sizes=sized,
         trigger=Trigger.MANUAL,
@@ -208,11 +208,11 @@ async def test_a_run_that_finds_nothing_to_do_leaves_no_gap_for_what_follows(
     Breaks when: nobody is told of ``compression_withdrawn``.
     """
     async with staged(alice, tmp_path, window=WINDOW) as stage:
-        basis = await stage.basis()
+        snapshot = await stage.snapshot()
         profile = await stage.machinery.catalogue.profile(MODEL)
-        async with stage.bus.subscribe(basis.conversation_id) as viewer:
+        async with stage.bus.subscribe(snapshot.conversation_id) as viewer:
             with pytest.raises(NothingToCompress):
-                await compressed_by_hand(stage, basis, profile)
+                await compressed_by_hand(stage, snapshot, profile)
             assert await asyncio.wait_for(viewer.next(), PATIENCE) is None
 
 
@@ -231,11 +231,11 @@ async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
     async with staged(alice, tmp_path, window=WINDOW) as stage:
         stage.upstream.handler = slow
         await compressible(stage)
-        basis = await stage.basis()
+        snapshot = await stage.snapshot()
         begins = asyncio.Event()
         profile = await stage.machinery.catalogue.profile(MODEL)
-        run = compressed_by_hand(stage, basis, profile, on_started=begins.set)
-        await stage.runner.begin_compression(basis.conversation_id, run, begins)
+        run = compressed_by_hand(stage, snapshot, profile, on_started=begins.set)
+        await stage.runner.begin_compression(snapshot.conversation_id, run, begins)
         accepted = await stage.send("What came meanwhile?")
         await until(lambda: Message.objects.filter(text="What came meanwhile?").exists())
         # The turn waits: no model is asked for a reply.
