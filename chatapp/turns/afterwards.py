@@ -10,7 +10,7 @@ from chatapp.conversations.sending import Accepted, aaccept_queued, astranded
 from chatapp.errors import NotFound
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import prepare_in_background
-from chatapp.turns.running import Spawn, means_for
+from chatapp.turns.running import Spawn, fitting_deps_for
 from chatapp.turns.services import Machinery
 from chatapp.turns.titles import name_by_first_words, name_by_model
 from chatapp.turns.turn import Job
@@ -76,7 +76,7 @@ class Afterwards:
 
     async def _prepare(self, job: Job) -> None:
         await prepare_in_background(
-            job.conversation_id, await means_for(job, self._machinery, self._announcer)
+            job.conversation_id, await fitting_deps_for(job, self._machinery, self._announcer)
         )
 
     def count(self, text: str) -> int:

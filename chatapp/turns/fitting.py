@@ -46,8 +46,8 @@ LOOK_AGAIN = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What making room takes."""
+class FittingDeps:
+    """Dependencies of :func:`prepare`: model, ruler, summarisers, and callbacks to viewers."""
 
     profile: Profile
     counter: TokenCounter
@@ -91,7 +91,7 @@ class _Tried:
     """What was decided before, in order; the manifest tells the way and not only its end."""
 
 
-async def prepare(conversation_id: int, means: Means, *, overflowed: bool = False) -> Prepared:
+async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool = False) -> Prepared:
     """The next request of a conversation, made to fit its model's window.
 
     ``overflowed``: the provider said that the last request was too long, so compress whatever
@@ -100,29 +100,29 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
     """
     tried = _Tried()
     if overflowed:
-        await _tell_beginning(means)
-        await _compress(conversation_id, means, await _read(conversation_id, means), tried, True)
+        await _tell_beginning(deps)
+        await _compress(conversation_id, deps, await _read(conversation_id, deps), tried, True)
     for _ in range(MAX_ROUNDS):
-        prepared = await _judged(await _read_unlocked(conversation_id, means), means, tried)
+        prepared = await _judged(await _read_unlocked(conversation_id, deps), deps, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
-        await _tell_beginning(means)
+        await _tell_beginning(deps)
         if action is ContextAction.MASK:
-            await _mask(conversation_id, means, prepared)
+            await _mask(conversation_id, deps, prepared)
         elif action is ContextAction.COMPRESS:
-            await _compress(conversation_id, means, prepared, tried, False)
+            await _compress(conversation_id, deps, prepared, tried, False)
         elif action is ContextAction.TRUNCATE:
-            await _truncate(conversation_id, means, prepared)
+            await _truncate(conversation_id, deps, prepared)
         else:
-            return await asyncio.to_thread(_shortened, prepared, means)
+            return await asyncio.to_thread(_shortened, prepared, deps)
     raise ContextBlocked
 
 
-async def _tell_beginning(means: Means) -> None:
+async def _tell_beginning(deps: FittingDeps) -> None:
     """Events out of their order would be a gap, which viewers fill by one ``state``."""
-    if means.begun is not None:
-        await means.begun()
+    if deps.begun is not None:
+        await deps.begun()
 
 
 def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
@@ -149,31 +149,31 @@ def _items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
     return tuple(one.as_item() for one in visible_tail(snapshot))
 
 
-async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
+async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
     """The same once no compression is under way that the conversation waits for."""
     while True:
         snapshot = await aunlocked_snapshot_with_tail(conversation_id)
         if snapshot is not None:
-            return await _as_request(snapshot, means)
+            return await _as_request(snapshot, deps)
         await _wait_for_lock(conversation_id)
 
 
-async def _read(conversation_id: int, means: Means) -> Prepared:
+async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
     """The request as it would be now, not judged yet."""
-    return await _as_request(await asnapshot_with_tail(conversation_id), means)
+    return await _as_request(await asnapshot_with_tail(conversation_id), deps)
 
 
-async def _as_request(snapshot: ConversationSnapshot, means: Means) -> Prepared:
+async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     if len(snapshot.tail) > INLINE_MESSAGES:
-        return await asyncio.to_thread(_built, snapshot, means)
-    return _built(snapshot, means)
+        return await asyncio.to_thread(_built, snapshot, deps)
+    return _built(snapshot, deps)
 
 
-def _built(snapshot: ConversationSnapshot, means: Means) -> Prepared:
-    profile = means.profile
+def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
+    profile = deps.profile
     sized = request_sizes(
-        replace(snapshot, reports=((profile.name, means.refused),)) if means.refused else snapshot,
-        means.counter,
+        replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot,
+        deps.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
@@ -184,7 +184,7 @@ def _built(snapshot: ConversationSnapshot, means: Means) -> Prepared:
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
 
-async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
+async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepared:
     """The same with the policy's decision, which is recorded in the manifest."""
     snapshot, sized = prepared.snapshot, prepared.sizes
     settings = policy_settings(snapshot)
@@ -275,10 +275,10 @@ async def _wait_for_lock(conversation_id: int) -> None:
 
 
 async def _compress(
-    conversation_id: int, means: Means, prepared: Prepared, tried: _Tried, overflowed: bool
+    conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Tried, overflowed: bool
 ) -> None:
     settings = compression_settings(prepared.snapshot)
-    engine = means.engine(prepared.sizes)
+    engine = deps.engine(prepared.sizes)
     applied = await services.apply_ready(conversation_id, engine=engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
         return
@@ -306,23 +306,23 @@ async def _compress(
         tried.compression_failed = True
 
 
-async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
+async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     def batch() -> dict[int, int]:
         items = _items(prepared.snapshot)
         seqs = set(maskable(items, prepared.sizes))
         return {
-            item.seq: message_tokens(means.counter, placeholder(item))
+            item.seq: message_tokens(deps.counter, placeholder(item))
             for item in items
             if item.seq in seqs
         }
 
     masked = await amask(conversation_id, await asyncio.to_thread(batch))
-    if means.masked is not None:
-        await means.masked(masked)
-    await means.changed()
+    if deps.masked is not None:
+        await deps.masked(masked)
+    await deps.changed()
 
 
-async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> None:
+async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     snapshot = prepared.snapshot
     through = await asyncio.to_thread(
         lambda: truncate(
@@ -330,10 +330,10 @@ async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> N
         )
     )
     await aset_truncated(conversation_id, through)
-    await means.changed()
+    await deps.changed()
 
 
-def _shortened(prepared: Prepared, means: Means) -> Prepared:
+def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
     """The last resort for one giant turn: its oldest texts cut to head and tail."""
     replaced = shorten_giant(_items(prepared.snapshot), prepared.sizes)
     if replaced is None:
@@ -343,7 +343,7 @@ def _shortened(prepared: Prepared, means: Means) -> Prepared:
     built = build_request(
         prepared.snapshot,
         prepared.sizes,
-        system_role=means.profile.supports_system_role,
+        system_role=deps.profile.supports_system_role,
         replaced=changed,
     )
     if built.usage.share > 1.0:
@@ -352,13 +352,13 @@ def _shortened(prepared: Prepared, means: Means) -> Prepared:
     return replace(prepared, request=replace(built, manifest={**built.manifest, **told}))
 
 
-async def prepare_in_background(conversation_id: int, means: Means) -> None:
+async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:
     """After a turn: mask what is worth it, and write the next summary before it is needed."""
-    prepared = await _judged(await _read(conversation_id, means), means, _Tried())
+    prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
     if prepared.decision.action is ContextAction.MASK:
-        await _mask(conversation_id, means, prepared)
-        prepared = await _judged(await _read(conversation_id, means), means, _Tried())
-    engine = means.engine(prepared.sizes)
+        await _mask(conversation_id, deps, prepared)
+        prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
+    engine = deps.engine(prepared.sizes)
     wanted = prepared.decision.action is ContextAction.PREPARE and engine.summarizers
     if wanted and await aconversation_within_limit(conversation_id):
         with activity_log.about(conversation=conversation_id):

@@ -15,7 +15,7 @@ from chatapp.errors import InternalError
 from chatapp.llm import activity_log
 from chatapp.models import TurnStatus
 from chatapp.turns.announcer import Announcer
-from chatapp.turns.fitting import Means
+from chatapp.turns.fitting import FittingDeps
 from chatapp.turns.flushing import Flusher
 from chatapp.turns.live_reply import LiveStream
 from chatapp.turns.services import Machinery
@@ -30,9 +30,9 @@ Spawn = Callable[[Coroutine[Any, Any, Any], str], asyncio.Task[Any]]
 FINISH_TRIES = 8
 
 
-async def means_for(job: Job, machinery: Machinery, announcer: Announcer) -> Means:
+async def fitting_deps_for(job: Job, machinery: Machinery, announcer: Announcer) -> FittingDeps:
     """What is needed to make a turn's request fit. Raises LLMError for no model at all."""
-    return Means(
+    return FittingDeps(
         profile=await machinery.catalogue.profile(job.model),
         counter=machinery.counter,
         engine_for=machinery.engine,
@@ -104,14 +104,14 @@ class TurnDriver:
 
     async def _drive(self, stream: LiveStream) -> Concluded:
         machinery, job = self._machinery, stream.job
-        means = replace(
-            await means_for(job, machinery, self._announcer),
+        deps = replace(
+            await fitting_deps_for(job, machinery, self._announcer),
             begun=stream.told,
             waits=lambda error, seconds: self._spawn(
                 self._announcer.waits(stream, error, seconds), f"countdown of turn {job.turn}"
             ),
         )
-        steps = run_turn(job, client=machinery.client, catalogue=machinery.catalogue, means=means)
+        steps = run_turn(job, client=machinery.client, catalogue=machinery.catalogue, deps=deps)
         concluded: Concluded | None = None
         async with aclosing(steps):
             async for step in steps:

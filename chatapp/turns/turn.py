@@ -26,7 +26,7 @@ from chatapp.llm.errors import (
 )
 from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
-from chatapp.turns.fitting import Means, Prepared, prepare
+from chatapp.turns.fitting import FittingDeps, Prepared, prepare
 from compression.exceptions import UserFacingError
 from compression.planning.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
@@ -116,7 +116,7 @@ class _Reply:
 
 
 async def run_turn(
-    job: Job, *, client: LLMClient, catalogue: Catalogue, means: Means
+    job: Job, *, client: LLMClient, catalogue: Catalogue, deps: FittingDeps
 ) -> AsyncGenerator[Step, None]:
     """Run one turn to its end.
 
@@ -124,35 +124,35 @@ async def run_turn(
     conversation is gone. A provider that says the request was too long is believed once: its
     window is learned, the conversation compressed, and the model asked again.
     """
-    prepared = await prepare(job.conversation_id, means)
+    prepared = await prepare(job.conversation_id, deps)
     for last_try in (False, True):
         reply = _Reply()
         yield Asked(manifest=prepared.request.manifest, event_no=prepared.snapshot.event_no)
         try:
-            async with aclosing(_ask(prepared, means, client, reply)) as steps:
+            async with aclosing(_ask(prepared, deps, client, reply)) as steps:
                 async for step in steps:
                     yield step
             break
         except ContextOverflow as overflow:
             if last_try or reply.text or reply.reasoning:
                 raise
-            means = await _after_overflow(overflow, prepared, means, catalogue)
-            prepared = await prepare(job.conversation_id, means, overflowed=True)
+            deps = await _after_overflow(overflow, prepared, deps, catalogue)
+            prepared = await prepare(job.conversation_id, deps, overflowed=True)
     assert reply.finished is not None
-    await _calibrate(reply.finished, prepared, means.profile, catalogue)
-    yield _conclude(reply, means.profile)
+    await _calibrate(reply.finished, prepared, deps.profile, catalogue)
+    yield _conclude(reply, deps.profile)
 
 
 async def _ask(
-    prepared: Prepared, means: Means, client: LLMClient, reply: _Reply
+    prepared: Prepared, deps: FittingDeps, client: LLMClient, reply: _Reply
 ) -> AsyncGenerator[Step, None]:
-    profile = means.profile
+    profile = deps.profile
     request = ChatRequest(
         model=profile.name,
         messages=prepared.request.messages,
         max_tokens=profile.reserve,
         include_usage=profile.supports_usage,
-        on_wait=means.waits,
+        on_wait=deps.waits,
     )
     async with client.stream(request) as chunks:
         async for chunk in chunks:
@@ -167,10 +167,10 @@ async def _ask(
 
 
 async def _after_overflow(
-    overflow: ContextOverflow, prepared: Prepared, means: Means, catalogue: Catalogue
-) -> Means:
+    overflow: ContextOverflow, prepared: Prepared, deps: FittingDeps, catalogue: Catalogue
+) -> FittingDeps:
     """Believe the provider: its window, how it counts, or that we are wrong by a tenth."""
-    profile = means.profile
+    profile = deps.profile
     window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
     factor = profile.calibration
     if tokens:
@@ -187,9 +187,7 @@ async def _after_overflow(
     # For this second try the server is believed at once, whatever is thought of it later.
     learned = replace(learned, window=min(learned.window, int(window or learned.window)))
     said = int(tokens or factor * _counted(prepared))
-    return replace(
-        means, profile=learned, refused=Report(counted=_counted(prepared), reported=said)
-    )
+    return replace(deps, profile=learned, refused=Report(counted=_counted(prepared), reported=said))
 
 
 def _counted(prepared: Prepared) -> int:

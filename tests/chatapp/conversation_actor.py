@@ -18,7 +18,7 @@ from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, TurnStatus
 from chatapp.turns import fitting
-from chatapp.turns.fitting import Means
+from chatapp.turns.fitting import FittingDeps
 from compression import services, store
 from compression.database import across
 from compression.engine import Engine
@@ -65,11 +65,11 @@ class Actor:
         moody = Moody(mood=mood or self.mood, gate=gate)
         return Engine(transcript=TRANSCRIPT, counter=COUNTER, summarizers=(moody,))
 
-    def means(self) -> Means:
+    def deps(self) -> FittingDeps:
         async def changed() -> None:
             return None
 
-        return Means(
+        return FittingDeps(
             profile=self.profile,
             counter=COUNTER,
             changed=changed,
@@ -90,7 +90,7 @@ class Actor:
         """Make the request of a turn that was begun, check it, and end the turn."""
         self.oracle.say(accepted.reply_seq, "assistant", "")
         try:
-            prepared = self.run(fitting.prepare(accepted.conversation_id, self.means()))
+            prepared = self.run(fitting.prepare(accepted.conversation_id, self.deps()))
         except UserFacingError:
             self.finish(accepted, "", TurnStatus.BLOCKED)
             return
@@ -159,7 +159,7 @@ class Actor:
         self.answer(accepted, reply, status)
         # There may be nothing worth preparing after all.
         with contextlib.suppress(UserFacingError):
-            self.run(fitting.prepare_in_background(accepted.conversation_id, self.means()))
+            self.run(fitting.prepare_in_background(accepted.conversation_id, self.deps()))
 
     def any_seq(self, back: int) -> int:
         """The message so far from the end; 1 at least."""

@@ -16,7 +16,7 @@ from chatapp.context.request import BASE_INSTRUCTIONS, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import branching, replacing, sending
 from chatapp.models import Conversation, Message, Summary
-from chatapp.turns.fitting import Means, prepare_in_background
+from chatapp.turns.fitting import FittingDeps, prepare_in_background
 from compression import services, store
 from compression.exceptions import CompressionRunning
 from compression.types import Outcome, Trigger
@@ -326,16 +326,16 @@ async def test_c08_c13_preparing_after_each_turn_ends_by_itself(
         async def changed() -> None:
             return None
 
-        means = Means(
+        deps = FittingDeps(
             profile=profile,
             counter=stage.machinery.counter,
             changed=changed,
             engine_for=stage.machinery.engine,
         )
-        await prepare_in_background(snapshot.conversation_id, means)
+        await prepare_in_background(snapshot.conversation_id, deps)
         calls = len(summaries_of(stage))
         for _ in range(4):
-            await prepare_in_background(snapshot.conversation_id, means)
+            await prepare_in_background(snapshot.conversation_id, deps)
         assert calls == len(summaries_of(stage)) > 0
         assert (await store.aready(snapshot.conversation_id)) is not None
         assert (await stored(lambda: row_of(stage.code))).compression_version == 0
