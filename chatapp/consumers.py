@@ -203,7 +203,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             or self._stands_still(glance.written)
         ):
             await self._catch_up()
-        elif self._figures != wiring.machinery().catalogue.revision:
+        elif self._figures != wiring.services().catalogue.revision:
             await self._tell_context()
         owed = self._compressions.owed
         if owed is not None and asyncio.get_running_loop().time() >= self._compressions.owed_at:
@@ -218,8 +218,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _tell_context(self) -> None:
         """Another conversation has taught something of a model: the figures are others now."""
-        self._figures = wiring.machinery().catalogue.revision
-        context = await wiring.machinery().acontext(self._conversation_id)
+        self._figures = wiring.services().catalogue.revision
+        context = await wiring.services().acontext(self._conversation_id)
         # Not a newer number than the viewer has been told of: it would come back behind it.
         about = common(self._conversation_id, self._seen)
         await self._send_event(events.Context(context=context, **about))
@@ -296,7 +296,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     async def _tell_end(self, facts: dict[str, Any], *, made_up: bool = False) -> None:
         """How a run ended, with the conversation as it is by now."""
-        _, compression, context = await wiring.machinery().aoverview(self._conversation_id)
+        _, compression, context = await wiring.services().aoverview(self._conversation_id)
         self._compressions.ended(
             running=compression.running, version=compression.version, made_up=made_up
         )
@@ -330,13 +330,13 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Send one ``state``: all that changed since what the viewer has been told."""
         # Several events share a number, and the viewer may have only the first of them.
         after = max(0, self._seen - 1)
-        self._figures = wiring.machinery().catalogue.revision
-        change = await wiring.machinery().achanges(self._conversation_id, after)
+        self._figures = wiring.services().catalogue.revision
+        change = await wiring.services().achanges(self._conversation_id, after)
         event_no = change.conversation.event_no
         if self._seen > event_no:
             # The viewer saw a later state than there is, as after a restored backup.
             self._seen, self._told = 0, None
-            change = await wiring.machinery().achanges(self._conversation_id, 0)
+            change = await wiring.services().achanges(self._conversation_id, 0)
         turn = change.turn
         if turn is not None and self._told is not None:
             turn = self._told.at_least(turn)

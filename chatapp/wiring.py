@@ -29,7 +29,7 @@ from chatapp.turns.metering import MeteredClient
 from chatapp.turns.pacing import Pace
 from chatapp.turns.process_lock import Presence
 from chatapp.turns.runner import Runner
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from compression import signals, store
 from compression.database import AWAY, across, database_file, drop
 from compression.tokens import default_counter
@@ -57,13 +57,13 @@ def _client() -> LLMClient:
 
 
 def _cost_of(model: str, usage: TokenUsage) -> float | None:
-    profile = machinery().catalogue.known_profile(model)
+    profile = services().catalogue.known_profile(model)
     return profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
 
 async def _learned(model: str, fact: str, value: Learned) -> None:
     """By the catalogue, so that it counts from the next request on."""
-    await machinery().catalogue.learn(model, fact, value)
+    await services().catalogue.learn(model, fact, value)
 
 
 @cache
@@ -73,11 +73,11 @@ def pace() -> Pace:
 
 
 @cache
-def machinery() -> Machinery:
-    """What turns run on."""
+def services() -> Services:
+    """The services that turns run on."""
     recorded = RecordedClient(_client(), ActivityLog(settings.ACTIVITY_LOG_DIR))
     client = MeteredClient(recorded, default_counter(), _cost_of)
-    return Machinery(
+    return Services(
         client=client,
         catalogue=Catalogue(
             client,
@@ -110,7 +110,7 @@ def rendering_pool() -> RenderingPool:
 @cache
 def announcer() -> Announcer:
     """What viewers are told; it hears of compressions by their signals."""
-    made = Announcer(machinery(), bus())
+    made = Announcer(services(), bus())
     signals.compression_started.connect(made.compression_started, weak=False)
     signals.compression_progress.connect(made.compression_progress, weak=False)
     signals.compression_completed.connect(made.compression_completed, weak=False)
@@ -131,8 +131,8 @@ def importer() -> Importer:
     presence().arrive()
     return Importer(
         Path(settings.IMPORT_DIR),
-        counter=machinery().counter,
-        most_pinned=lambda model: machinery().catalogue.known_profile(model).most_pinned,
+        counter=services().counter,
+        most_pinned=lambda model: services().catalogue.known_profile(model).most_pinned,
     )
 
 
@@ -162,7 +162,7 @@ def runner() -> Runner:
     """The turns of this process."""
     # For servers that tell no beginning; the others have arrived.
     presence().arrive()
-    return Runner(machinery(), bus(), announcer(), pace(), rendering_pool())
+    return Runner(services(), bus(), announcer(), pace(), rendering_pool())
 
 
 def started() -> bool:
@@ -178,7 +178,7 @@ async def start() -> None:
         await asyncio.to_thread(import_module, "chatapp.llm.openai_compatible.client")
     runner().keep()
     importer().keep()
-    runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")
+    runner().spawn(services().catalogue.warm(services().summary_model), "asking for the models")
 
 
 async def shutdown() -> None:
@@ -189,6 +189,6 @@ async def shutdown() -> None:
         await importer().shutdown()
     if started():
         await runner().shutdown()
-        await machinery().client.aclose()
+        await services().client.aclose()
     # Last: the ends of turns are rendered there.
     rendering_pool().shutdown()

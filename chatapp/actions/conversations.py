@@ -11,7 +11,7 @@ from chatapp.conversations import access, branching
 from chatapp.conversations.reading import aowned_snapshot_without_tail
 from chatapp.errors import NothingToStop
 from chatapp.turns.fitting import compression_settings
-from compression import services
+from compression import services as compression_services
 
 
 async def continue_in_new(user_id: int, code: str) -> str:
@@ -20,7 +20,7 @@ async def continue_in_new(user_id: int, code: str) -> str:
     Raises NotFound.
     """
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    tokens = wiring.machinery().counter.count(snapshot.summary)
+    tokens = wiring.services().counter.count(snapshot.summary)
     turns = compression_settings(snapshot).keep_turns
     return await branching.acontinue_in_new(user_id, code, turns, tokens)
 
@@ -31,7 +31,8 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
     Deleting ends what runs: nobody waits for it any more, and it may cost money.
     """
     if field == "deleted_at" and on:
-        await services.cancel((await aowned_snapshot_without_tail(user_id, code)).conversation_id)
+        snapshot = await aowned_snapshot_without_tail(user_id, code)
+        await compression_services.cancel(snapshot.conversation_id)
         with suppress(NothingToStop):
             await stop(user_id, code)
     await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))

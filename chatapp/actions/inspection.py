@@ -37,12 +37,12 @@ async def context_parts(user_id: int, code: str) -> ContextParts:
 async def figures_with(user_id: int, code: str, model: str) -> ContextView:
     """What the next request would use with another model. Raises NotFound, InvalidInput."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    machinery = wiring.machinery()
+    services = wiring.services()
     # A name that nobody offers is not looked up, which would store it.
-    if model not in await machinery.catalogue.names():
+    if model not in await services.catalogue.names():
         raise InvalidInput.of("model", "There is no such model here.")
     await profile_of(model)
-    return await machinery.acontext(snapshot.conversation_id, model=model)
+    return await services.acontext(snapshot.conversation_id, model=model)
 
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
     """What the next request costs besides its messages."""
     return request_sizes(
         snapshot,
-        wiring.machinery().counter,
+        wiring.services().counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
@@ -37,7 +37,7 @@ async def profile_of(model: str) -> Profile:
     """
     if not default_counter().loaded:
         await asyncio.to_thread(default_counter().load)
-    catalogue = wiring.machinery().catalogue
+    catalogue = wiring.services().catalogue
     try:
         return await catalogue.profile(model)
     except LLMError:
@@ -46,7 +46,7 @@ async def profile_of(model: str) -> Profile:
 
 async def count(text: str) -> int:
     """Ruler tokens of a message with this text; a long one is counted in a thread."""
-    counter = wiring.machinery().counter
+    counter = wiring.services().counter
     if len(text) <= INLINE_CHARACTERS:
         return message_tokens(counter, text)
     return await asyncio.to_thread(message_tokens, counter, text)
@@ -68,7 +68,7 @@ def require_fit(profile: Profile, tokens: int, snapshot: ConversationSnapshot) -
         return
     constraints = 0
     if snapshot.version:
-        counter = wiring.machinery().counter
+        counter = wiring.services().counter
         base = store.read_base(snapshot.conversation_id)
         constraints = sum(
             counter.count(entry.text) + MESSAGE_OVERHEAD

@@ -11,7 +11,7 @@ from chatapp.conversations.reading import aowned_snapshot_without_tail, asnapsho
 from chatapp.conversations.spending import arequire_within_limit
 from chatapp.llm import activity_log
 from chatapp.turns.fitting import compression_settings
-from compression import services
+from compression import services as compression_services
 from compression.exceptions import CompressionRunning
 from compression.types import Trigger
 
@@ -27,11 +27,11 @@ async def compact(
     await arequire_within_limit(user_id)
     profile = await profile_of(owned.model)
     snapshot = await asnapshot_with_tail(owned.conversation_id)
-    machinery, runner, begins = wiring.machinery(), wiring.runner(), asyncio.Event()
+    runner, begins = wiring.runner(), asyncio.Event()
     sized = sizes_of(snapshot, profile)
-    run = services.compress(
+    run = compression_services.compress(
         snapshot.conversation_id,
-        engine=machinery.engine(replace(profile, calibration=sized.calibration)),
+        engine=wiring.services().engine(replace(profile, calibration=sized.calibration)),
         sizes=sized,
         trigger=Trigger.MANUAL,
         focus=focus,
@@ -50,7 +50,7 @@ async def compact(
 async def cancel_compression(user_id: int, code: str) -> bool:
     """End a running compression; False when none ran. Raises NotFound."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    cancelled = await services.cancel(snapshot.conversation_id)
+    cancelled = await compression_services.cancel(snapshot.conversation_id)
     if cancelled:
         await wiring.bus().nudge(snapshot.conversation_id)
     return cancelled
@@ -59,8 +59,8 @@ async def cancel_compression(user_id: int, code: str) -> bool:
 async def undo(user_id: int, code: str) -> int:
     """Go back to the version before. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    transcript = wiring.machinery().transcript
-    version = await services.undo(
+    transcript = wiring.services().transcript
+    version = await compression_services.undo(
         snapshot.conversation_id, transcript=transcript, author_id=user_id
     )
     await wiring.announcer().summary(snapshot.conversation_id)
@@ -70,8 +70,8 @@ async def undo(user_id: int, code: str) -> int:
 async def redo(user_id: int, code: str) -> int:
     """Take the last undo back. Raises as :func:`undo`."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    transcript = wiring.machinery().transcript
-    version = await services.redo(
+    transcript = wiring.services().transcript
+    version = await compression_services.redo(
         snapshot.conversation_id, transcript=transcript, author_id=user_id
     )
     await wiring.announcer().summary(snapshot.conversation_id)
@@ -81,10 +81,10 @@ async def redo(user_id: int, code: str) -> int:
 async def restore(user_id: int, code: str, version: int) -> int:
     """Make an older version active; 0 means no summary. Raises as :func:`undo`."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    restored = await services.restore(
+    restored = await compression_services.restore(
         snapshot.conversation_id,
         version,
-        transcript=wiring.machinery().transcript,
+        transcript=wiring.services().transcript,
         author_id=user_id,
     )
     await wiring.announcer().summary(snapshot.conversation_id)
@@ -98,12 +98,12 @@ async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
     """
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     profile = await profile_of(snapshot.model)
-    edited = await services.edit(
+    edited = await compression_services.edit(
         snapshot.conversation_id,
         text,
         expected_version=version,
         author_id=user_id,
-        counter=wiring.machinery().counter,
+        counter=wiring.services().counter,
         sizes=sizes_of(snapshot, profile),
         settings=compression_settings(snapshot),
     )
@@ -114,8 +114,8 @@ async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
 async def clear(user_id: int, code: str) -> int:
     """Start afresh: the boundary to the end, no summary; undoable. Raises NothingToCompress."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    version = await services.clear(
-        snapshot.conversation_id, transcript=wiring.machinery().transcript, author_id=user_id
+    version = await compression_services.clear(
+        snapshot.conversation_id, transcript=wiring.services().transcript, author_id=user_id
     )
     await wiring.announcer().summary(snapshot.conversation_id)
     return version

@@ -11,7 +11,7 @@ from chatapp.errors import NotFound
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import prepare_in_background
 from chatapp.turns.running import Spawn, fitting_deps_for
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from chatapp.turns.titles import name_by_first_words, name_by_model
 from chatapp.turns.turn import Job
 from compression.exceptions import UserFacingError
@@ -26,13 +26,13 @@ class Afterwards:
         self,
         *,
         holder: str,
-        machinery: Machinery,
+        services: Services,
         announcer: Announcer,
         start: Callable[[Accepted], Awaitable[None]],
         spawn: Spawn,
     ) -> None:
         self._holder = holder
-        self._machinery = machinery
+        self._services = services
         self._announcer = announcer
         self._start = start
         self._spawn = spawn
@@ -53,10 +53,10 @@ class Afterwards:
 
     async def _name(self, job: Job) -> None:
         named = await name_by_first_words(job.conversation_id, self._announcer)
-        if named and self._machinery.automatic_titles:
-            profile = await self._machinery.catalogue.profile(job.model)
+        if named and self._services.automatic_titles:
+            profile = await self._services.catalogue.profile(job.model)
             asking = name_by_model(
-                job.conversation_id, self._machinery.client, profile, self._announcer
+                job.conversation_id, self._services.client, profile, self._announcer
             )
             self._spawn(asking, f"title of conversation {job.conversation_id}")
 
@@ -72,13 +72,13 @@ class Afterwards:
     async def send_stranded(self) -> None:
         """Send what waits in conversations whose turn ended with its process."""
         for conversation_id in await astranded():
-            await self._send_queued(conversation_id, self._machinery.catalogue.known_name())
+            await self._send_queued(conversation_id, self._services.catalogue.known_name())
 
     async def _prepare(self, job: Job) -> None:
         await prepare_in_background(
-            job.conversation_id, await fitting_deps_for(job, self._machinery, self._announcer)
+            job.conversation_id, await fitting_deps_for(job, self._services, self._announcer)
         )
 
     def count(self, text: str) -> int:
         """Ruler tokens of a message; 0 for one without words."""
-        return message_tokens(self._machinery.counter, text) if text.strip() else 0
+        return message_tokens(self._services.counter, text) if text.strip() else 0

@@ -15,7 +15,7 @@ from chatapp.live import compression_progress, events
 from chatapp.live.bus import Bus
 from chatapp.live.view_models import MessageView
 from chatapp.turns.live_reply import LiveStream
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from compression.exceptions import UserFacingError
 from compression.types import Outcome, Progress, Trigger
 
@@ -32,8 +32,8 @@ def common(conversation_id: int, event_no: int) -> dict[str, Any]:
 class Announcer:
     """Publishes events; its ``compression_…`` methods are receivers of compression's signals."""
 
-    def __init__(self, machinery: Machinery, bus: Bus) -> None:
-        self._machinery = machinery
+    def __init__(self, services: Services, bus: Bus) -> None:
+        self._services = services
         self._bus = bus
         self._compressing: dict[int, events.CompressionStarted] = {}
         # What viewers were told when a run of this process began, by conversation.
@@ -82,7 +82,7 @@ class Announcer:
             )
         )
         if self._bus.watched(ended.conversation_id):
-            context = await self._machinery.acontext(ended.conversation_id)
+            context = await self._services.acontext(ended.conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def message_changed(
@@ -92,7 +92,7 @@ class Announcer:
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
         if self._bus.watched(conversation_id):
-            context = await self._machinery.acontext(conversation_id)
+            context = await self._services.acontext(conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def masked(self, conversation_id: int, masked: Masked) -> None:
@@ -111,7 +111,7 @@ class Announcer:
 
     async def summary(self, conversation_id: int) -> None:
         """What the model sees has changed."""
-        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        event_no, compression, context = await self._services.aoverview(conversation_id)
         await self._bus.publish(
             events.SummaryChanged(
                 version=compression.version,
@@ -134,7 +134,7 @@ class Announcer:
         """A run has begun, or became the one that is waited for."""
         if message_count:
             await compressions.atakes_in(conversation_id, message_count)
-        event_no, compression, _context = await self._machinery.aoverview(conversation_id)
+        event_no, compression, _context = await self._services.aoverview(conversation_id)
         started = events.CompressionStarted(
             trigger=str(trigger),
             # Whoever waits for a run of another process does not know what it takes in.
@@ -190,7 +190,7 @@ class Announcer:
         """A run has ended, well or not."""
         self._compressing.pop(conversation_id, None)
         compression_progress.ends(conversation_id)
-        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        event_no, compression, context = await self._services.aoverview(conversation_id)
         about = common(conversation_id, event_no)
         await self._bus.publish(
             events.CompressionCompleted(

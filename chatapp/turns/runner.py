@@ -22,7 +22,7 @@ from chatapp.turns.flushing import Flusher
 from chatapp.turns.live_reply import LiveStream
 from chatapp.turns.pacing import Pace
 from chatapp.turns.running import TurnDriver
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from chatapp.turns.turn import Job
 from chatapp.turns.upkeep import Keeper
 from compression.exceptions import UserFacingError
@@ -40,7 +40,7 @@ class Runner:
 
     def __init__(
         self,
-        machinery: Machinery,
+        services: Services,
         bus: Bus,
         announcer: Announcer,
         pace: Pace | None = None,
@@ -56,14 +56,14 @@ class Runner:
         self._flusher = Flusher(bus, pool or RenderingPool())
         self._driver = TurnDriver(
             holder=self.holder,
-            machinery=machinery,
+            services=services,
             announcer=announcer,
             flusher=self._flusher,
             spawn=self.spawn,
         )
         self._afterwards = Afterwards(
             holder=self.holder,
-            machinery=machinery,
+            services=services,
             announcer=announcer,
             start=self.start,
             spawn=self.spawn,

@@ -18,7 +18,7 @@ from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import FittingDeps
 from chatapp.turns.flushing import Flusher
 from chatapp.turns.live_reply import LiveStream
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from chatapp.turns.turn import Asked, Concluded, Job, Said, Step, Thought, run_turn, status_of
 from compression.exceptions import UserFacingError
 
@@ -30,12 +30,12 @@ Spawn = Callable[[Coroutine[Any, Any, Any], str], asyncio.Task[Any]]
 FINISH_TRIES = 8
 
 
-async def fitting_deps_for(job: Job, machinery: Machinery, announcer: Announcer) -> FittingDeps:
+async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -> FittingDeps:
     """What is needed to make a turn's request fit. Raises LLMError for no model at all."""
     return FittingDeps(
-        profile=await machinery.catalogue.profile(job.model),
-        counter=machinery.counter,
-        engine_for=machinery.engine,
+        profile=await services.catalogue.profile(job.model),
+        counter=services.counter,
+        engine_for=services.engine,
         changed=lambda: announcer.summary(job.conversation_id),
         masked=lambda masked: announcer.masked(job.conversation_id, masked),
     )
@@ -48,13 +48,13 @@ class TurnDriver:
         self,
         *,
         holder: str,
-        machinery: Machinery,
+        services: Services,
         announcer: Announcer,
         flusher: Flusher,
         spawn: Spawn,
     ) -> None:
         self._holder = holder
-        self._machinery = machinery
+        self._services = services
         self._announcer = announcer
         self._flusher = flusher
         self._spawn = spawn
@@ -103,15 +103,15 @@ class TurnDriver:
         return ending
 
     async def _drive(self, stream: LiveStream) -> Concluded:
-        machinery, job = self._machinery, stream.job
+        services, job = self._services, stream.job
         deps = replace(
-            await fitting_deps_for(job, machinery, self._announcer),
+            await fitting_deps_for(job, services, self._announcer),
             begun=stream.told,
             waits=lambda error, seconds: self._spawn(
                 self._announcer.waits(stream, error, seconds), f"countdown of turn {job.turn}"
             ),
         )
-        steps = run_turn(job, client=machinery.client, catalogue=machinery.catalogue, deps=deps)
+        steps = run_turn(job, client=services.client, catalogue=services.catalogue, deps=deps)
         concluded: Concluded | None = None
         async with aclosing(steps):
             async for step in steps:
@@ -141,7 +141,7 @@ class TurnDriver:
         if error is not None:
             ours = error["code"] == progress.INTERRUPTED
             error = progress.interruption(kept=kept) if ours else {**error, "partial_kept": kept}
-        tokens = await asyncio.to_thread(message_tokens, self._machinery.counter, text)
+        tokens = await asyncio.to_thread(message_tokens, self._services.counter, text)
         return replace(
             ending,
             text=text,

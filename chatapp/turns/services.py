@@ -1,4 +1,4 @@
-"""What turns run on: the model's client, what is known of models, the ruler, the summarisers."""
+"""The services that turns run on: the model's client, the catalogue, the ruler, summarisers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,11 @@ DEMO_PACE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machinery:
-    """The real objects, built once a process by :mod:`chatapp.wiring`."""
+class Services:
+    """The services of a process, built once by :mod:`chatapp.wiring`.
+
+    Not to be confused with :mod:`compression.services`, the actions on a summary.
+    """
 
     client: LLMClient
     catalogue: Catalogue

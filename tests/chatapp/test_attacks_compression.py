@@ -43,18 +43,18 @@ KEY = "key-of-the-tests"
 async def compact(stage: Stage) -> Outcome:
     """As ``/compact`` does, once no summary is being prepared in the background."""
     await stage.rest()
-    profile = await stage.machinery.catalogue.profile("fake-model")
+    profile = await stage.services.catalogue.profile("fake-model")
     snapshot = await stage.snapshot()
     sizes = request_sizes(
         snapshot,
-        stage.machinery.counter,
+        stage.services.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
     )
     return await services.compress(
         snapshot.conversation_id,
-        engine=stage.machinery.engine(profile),
+        engine=stage.services.engine(profile),
         sizes=sizes,
         trigger=Trigger.MANUAL,
     )
@@ -320,7 +320,7 @@ async def test_c08_c13_preparing_after_each_turn_ends_by_itself(
     """
     async with staged(alice, tmp_path, window=WINDOW) as stage:
         await stored(lambda: fill(stage.code, 8))
-        profile = await stage.machinery.catalogue.profile("fake-model")
+        profile = await stage.services.catalogue.profile("fake-model")
         snapshot = await stage.snapshot()
 
         async def changed() -> None:
@@ -328,9 +328,9 @@ async def test_c08_c13_preparing_after_each_turn_ends_by_itself(
 
         deps = FittingDeps(
             profile=profile,
-            counter=stage.machinery.counter,
+            counter=stage.services.counter,
             changed=changed,
-            engine_for=stage.machinery.engine,
+            engine_for=stage.services.engine,
         )
         await prepare_in_background(snapshot.conversation_id, deps)
         calls = len(summaries_of(stage))

@@ -218,8 +218,8 @@ async def test_r03_a_long_summary_ends_at_the_limit(
 
     Breaks when: forty calls are made for each of them because nothing was used when they began.
     """
-    machinery = wiring.machinery()
-    call = ModelCall(client=machinery.client, profile=await machinery.catalogue.profile(""))
+    services = wiring.services()
+    call = ModelCall(client=services.client, profile=await services.catalogue.profile(""))
     question: Any = {"system": "", "user": "x", "schema": None, "max_tokens": 9}
 
     async def on_tokens(tokens: int) -> None:

@@ -80,16 +80,16 @@ def tell(code: str, turns: int, *, wishes: int = 0) -> None:
 
 async def compact(stage: Stage, trigger: Trigger = Trigger.MANUAL) -> Outcome:
     """Compress at once, or prepare in the background."""
-    profile = await stage.machinery.catalogue.profile("fake-model")
+    profile = await stage.services.catalogue.profile("fake-model")
     snapshot = await stage.snapshot()
     sizes = request_sizes(
         snapshot,
-        stage.machinery.counter,
+        stage.services.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
     )
-    engine = stage.machinery.engine(profile)
+    engine = stage.services.engine(profile)
     if trigger is Trigger.BACKGROUND:
         return await services.prepare(snapshot.conversation_id, engine=engine, sizes=sizes)
     return await services.compress(

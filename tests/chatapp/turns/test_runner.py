@@ -558,7 +558,7 @@ async def test_i1_what_waited_when_the_process_ended_is_sent_at_the_next_start(
     await stage.runner.shutdown()
     assert (await stored(lambda: turn_of(accepted))).status == "interrupted"
     assert (await stored(lambda: row_of(stage.code))).draft == "two"
-    stage.runner = Runner(stage.machinery, stage.bus, stage.announcer)
+    stage.runner = Runner(stage.services, stage.bus, stage.announcer)
     stage.runner.keep()
     await until(lambda: Message.objects.filter(text="You said: two").exists())
 

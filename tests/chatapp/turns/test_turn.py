@@ -150,7 +150,7 @@ async def test_i16_no_request_is_above_the_budget(alice: User, tmp_path: Path, t
 
 
 async def calibration_of(stage: Stage) -> float:
-    return (await stage.machinery.catalogue.profile(MODEL)).calibration
+    return (await stage.services.catalogue.profile(MODEL)).calibration
 
 
 def without_summaries(request: Json) -> Script:
@@ -193,7 +193,7 @@ def compressed_by_hand(
     )
     return services.compress(
         snapshot.conversation_id,
-        engine=stage.machinery.engine(profile),
+        engine=stage.services.engine(profile),
         sizes=sized,
         trigger=Trigger.MANUAL,
         on_started=on_started,
@@ -209,7 +209,7 @@ async def test_a_run_that_finds_nothing_to_do_leaves_no_gap_for_what_follows(
     """
     async with staged(alice, tmp_path, window=WINDOW) as stage:
         snapshot = await stage.snapshot()
-        profile = await stage.machinery.catalogue.profile(MODEL)
+        profile = await stage.services.catalogue.profile(MODEL)
         async with stage.bus.subscribe(snapshot.conversation_id) as viewer:
             with pytest.raises(NothingToCompress):
                 await compressed_by_hand(stage, snapshot, profile)
@@ -233,7 +233,7 @@ async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
         await compressible(stage)
         snapshot = await stage.snapshot()
         begins = asyncio.Event()
-        profile = await stage.machinery.catalogue.profile(MODEL)
+        profile = await stage.services.catalogue.profile(MODEL)
         run = compressed_by_hand(stage, snapshot, profile, on_started=begins.set)
         await stage.runner.begin_compression(snapshot.conversation_id, run, begins)
         accepted = await stage.send("What came meanwhile?")
@@ -320,9 +320,7 @@ async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_e
     alice: User, tmp_path: Path
 ) -> None:
     async with staged(alice, tmp_path) as stage:
-        catalogue = Catalogue(
-            stage.machinery.client, StoredProfiles(window=100_000), window=100_000
-        )
+        catalogue = Catalogue(stage.services.client, StoredProfiles(window=100_000), window=100_000)
         assert (await catalogue.profile(MODEL)).window == 100_000
         await catalogue.learn(MODEL, "window", 5000)
         assert (await catalogue.profile(MODEL)).window == 5000
