@@ -19,7 +19,16 @@ from chatapp.turns.fitting import FittingDeps
 from chatapp.turns.flushing import Flusher
 from chatapp.turns.live_reply import LiveStream
 from chatapp.turns.services import Services
-from chatapp.turns.turn import Asked, Concluded, Job, Said, Step, Thought, run_turn, status_of
+from chatapp.turns.turn import (
+    Job,
+    ReasoningDelta,
+    ReplyFinished,
+    RequestSent,
+    Step,
+    TextDelta,
+    run_turn,
+    status_of,
+)
 from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
@@ -79,15 +88,15 @@ class TurnDriver:
         self._flusher.begin(stream)
         try:
             stream.begin()
-            concluded = await self._drive(stream)
+            finished = await self._drive(stream)
             ending = progress.Ending(
-                status=concluded.status,
-                error=concluded.error,
-                finish_reason=concluded.finish_reason,
-                prompt_tokens=concluded.prompt_tokens,
-                completion_tokens=concluded.completion_tokens,
-                cached_tokens=concluded.cached_tokens,
-                cost=concluded.cost,
+                status=finished.status,
+                error=finished.error,
+                finish_reason=finished.finish_reason,
+                prompt_tokens=finished.prompt_tokens,
+                completion_tokens=finished.completion_tokens,
+                cached_tokens=finished.cached_tokens,
+                cost=finished.cost,
             )
         except asyncio.CancelledError:
             status = TurnStatus.STOPPED if stream.stop_requested else TurnStatus.INTERRUPTED
@@ -102,7 +111,7 @@ class TurnDriver:
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
         return ending
 
-    async def _drive(self, stream: LiveStream) -> Concluded:
+    async def _drive(self, stream: LiveStream) -> ReplyFinished:
         services, job = self._services, stream.job
         deps = replace(
             await fitting_deps_for(job, services, self._announcer),
@@ -112,23 +121,23 @@ class TurnDriver:
             ),
         )
         steps = run_turn(job, client=services.client, catalogue=services.catalogue, deps=deps)
-        concluded: Concluded | None = None
+        finished: ReplyFinished | None = None
         async with aclosing(steps):
             async for step in steps:
-                concluded = self._take(stream, step) or concluded
-        assert concluded is not None
-        return concluded
+                finished = self._take(stream, step) or finished
+        assert finished is not None
+        return finished
 
-    def _take(self, stream: LiveStream, step: Step) -> Concluded | None:
+    def _take(self, stream: LiveStream, step: Step) -> ReplyFinished | None:
         match step:
-            case Asked():
+            case RequestSent():
                 stream.manifest, stream.event_no = step.manifest, step.event_no
                 stream.asked.set()
-            case Said(text=text):
+            case TextDelta(text=text):
                 stream.add(text=text)
-            case Thought(text=text):
+            case ReasoningDelta(text=text):
                 stream.add(reasoning=text)
-            case Concluded():
+            case ReplyFinished():
                 return step
         return None
 

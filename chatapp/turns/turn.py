@@ -68,8 +68,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The request is made; the model has been asked."""
+class RequestSent:
+    """The request to the model is on its way."""
 
     manifest: dict[str, Any]
     event_no: int
@@ -77,22 +77,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """More of the reply's text."""
+class TextDelta:
+    """A piece of the reply's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thought:
-    """More of the reply's reasoning."""
+class ReasoningDelta:
+    """A piece of the reply's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concluded:
-    """The reply has ended by the model's own word."""
+class ReplyFinished:
+    """The end of a reply, as the model reported it."""
 
     status: TurnStatus
     finish_reason: str
@@ -103,7 +103,7 @@ class Concluded:
     cost: float | None = None
 
 
-Step = Asked | Said | Thought | Concluded
+Step = RequestSent | TextDelta | ReasoningDelta | ReplyFinished
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ async def run_turn(
     prepared = await prepare(job.conversation_id, deps)
     for last_try in (False, True):
         reply = _Reply()
-        yield Asked(manifest=prepared.request.manifest, event_no=prepared.snapshot.event_no)
+        yield RequestSent(manifest=prepared.request.manifest, event_no=prepared.snapshot.event_no)
         try:
             async with aclosing(_ask(prepared, deps, client, reply)) as steps:
                 async for step in steps:
@@ -140,7 +140,7 @@ async def run_turn(
             prepared = await prepare(job.conversation_id, deps, overflowed=True)
     assert reply.finished is not None
     await _calibrate(reply.finished, prepared, deps.profile, catalogue)
-    yield _conclude(reply, deps.profile)
+    yield _reply_finished(reply, deps.profile)
 
 
 async def _ask(
@@ -158,10 +158,10 @@ async def _ask(
         async for chunk in chunks:
             if isinstance(chunk, TextChunk):
                 reply.text = reply.text or bool(chunk.text.strip())
-                yield Said(text=chunk.text)
+                yield TextDelta(text=chunk.text)
             elif isinstance(chunk, ReasoningChunk):
                 reply.reasoning = True
-                yield Thought(text=chunk.text)
+                yield ReasoningDelta(text=chunk.text)
             else:
                 reply.finished = chunk
 
@@ -225,7 +225,7 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
     return None
 
 
-def _conclude(reply: _Reply, profile: Profile) -> Concluded:
+def _reply_finished(reply: _Reply, profile: Profile) -> ReplyFinished:
     """The terminal status of a reply. Raises what a reply without a word was instead (I6)."""
     finished = reply.finished
     assert finished is not None
@@ -233,7 +233,7 @@ def _conclude(reply: _Reply, profile: Profile) -> Concluded:
     if status is TurnStatus.COMPLETE and not reply.text:
         raise finished.error or _wordless(reply, finished)
     usage = finished.usage
-    return Concluded(
+    return ReplyFinished(
         status=status,
         finish_reason=finished.finish_reason,
         error=_why(status, reply, finished),
