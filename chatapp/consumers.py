@@ -99,8 +99,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._conversation_id: int = conversation_id
         self._seen = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         self._state_no = -1
-        self._told: Reply | None = None
-        # The open turn's reply as far as the viewer has it, if it has its message at all.
+        self._reply: Reply | None = None
+        """The open turn's reply as far as the viewer has it; None before it has its message."""
         self._text_came_at = 0.0
         self._newest = 0
         # The seq of the message that it was told of last.
@@ -196,10 +196,10 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             raise NotFound
         # A layer may lose one of several events of a number: what it brought is read once more.
         unsure = self._seen != self._state_no and wiring.bus().lossy
-        told = (self._seen, self._compressions.run is not None, self._open)
+        announced = (self._seen, self._compressions.run is not None, self._open)
         if (
             unsure
-            or (glance.event_no, glance.running, glance.opened) != told
+            or (glance.event_no, glance.running, glance.opened) != announced
             or self._stands_still(glance.written)
         ):
             await self._catch_up()
@@ -212,7 +212,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def _stands_still(self, written: int) -> bool:
         """Whether the reply has gone on without the viewer: its text raises no number."""
-        known = self._told.characters + self._told.thoughts if self._told else 0
+        known = self._reply.characters + self._reply.thoughts if self._reply else 0
         now = asyncio.get_running_loop().time()
         return written > known and now - self._text_came_at > ON_ITS_WAY
 
@@ -260,9 +260,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._open = True
                 # Of one number too: where the empty reply was lost there is nothing to add to.
                 if json_["reply_seq"] == self._newest:
-                    self._told = Reply(seq=self._newest)
+                    self._reply = Reply(seq=self._newest)
             case "turn-finished":
-                self._open, self._told = False, None
+                self._open, self._reply = False, None
             case "compression-started":
                 self._compressions.started(json_)
             case "compression-completed":
@@ -319,7 +319,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._send_published(published)
 
     def _known(self, delta: dict[str, Any]) -> Reply | None:
-        return self._told if self._told and self._told.seq == delta["seq"] else None
+        return self._reply if self._reply and self._reply.seq == delta["seq"] else None
 
     def _misses(self, delta: dict[str, Any]) -> bool:
         """Whether something before the delta is missing."""
@@ -335,11 +335,11 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         event_no = change.conversation.event_no
         if self._seen > event_no:
             # The viewer saw a later state than there is, as after a restored backup.
-            self._seen, self._told = 0, None
+            self._seen, self._reply = 0, None
             change = await wiring.services().achanges(self._conversation_id, 0)
         turn = change.turn
-        if turn is not None and self._told is not None:
-            turn = self._told.at_least(turn)
+        if turn is not None and self._reply is not None:
+            turn = self._reply.at_least(turn)
         state = events.State(
             after=self._seen,
             conversation=change.conversation,
@@ -354,7 +354,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         )
         self._seen = self._state_no = event_no
         self._open = turn is not None
-        self._told = Reply.of(turn) if turn else None
+        self._reply = Reply.of(turn) if turn else None
         tell_by = asyncio.get_running_loop().time() + END_IS_TOLD
         self._compressions.shown(change.compression, tell_by=tell_by)
         await self._send_event(state)

@@ -109,7 +109,7 @@ def stops_requested(turn_ids: Sequence[int]) -> list[int]:
     )
 
 
-def waits(turn_id: int, error: dict[str, Any]) -> None:
+def store_retry_notice(turn_id: int, error: dict[str, Any]) -> None:
     """Why nothing comes yet; the first piece, or the turn's end, says otherwise."""
     Turn.objects.filter(pk=turn_id, finished_at=None).update(error=error)
 
@@ -249,6 +249,6 @@ acheckpoint = across(checkpoint, lane="background")
 arenew = across(renew, lane="background")
 astops_requested = across(stops_requested, lane="background")
 asweep = across(sweep, lane="background")
-awaits = across(waits, lane="background")
+astore_retry_notice = across(store_retry_notice, lane="background")
 aset_truncated = across(set_truncated)
 afinish = across(finish)

@@ -28,8 +28,8 @@ class ChatRequest:
     """OpenAI-style ``response_format``; dropped for servers that refuse it."""
     include_usage: bool = True
     """Ask for token counts at the end of the stream; dropped for servers that refuse it."""
-    on_wait: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
-    """Told why the server is asked again, and in how many seconds."""
+    on_retry: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
+    """Called with the reason and the seconds before each time that the server is asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,17 +55,21 @@ class Announcer:
             )
         )
 
-    async def waits(self, stream: LiveStream, error: UserFacingError, seconds: float) -> None:
-        """The model server is busy; it is asked again in so many seconds.
+    async def announce_retry(
+        self, stream: LiveStream, error: UserFacingError, seconds: float
+    ) -> None:
+        """Tell viewers that the model server is busy and is asked again in so many seconds.
 
-        It is stored with the turn too, for who comes meanwhile.
+        The notice is stored with the turn too, for pages that are opened meanwhile.
         """
         job = stream.job
-        told = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
-        told["fields"] = {**told["fields"], "since": timezone.now().isoformat()}
+        notice = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
+        notice["fields"] = {**notice["fields"], "since": timezone.now().isoformat()}
         about = common(job.conversation_id, stream.event_no)
-        await self._bus.publish(events.Error(error=told, turn=job.turn, seq=job.reply_seq, **about))
-        await progress.awaits(job.turn, told)
+        await self._bus.publish(
+            events.Error(error=notice, turn=job.turn, seq=job.reply_seq, **about)
+        )
+        await progress.astore_retry_notice(job.turn, notice)
 
     async def ended(self, ended: Ended) -> None:
         """A turn got its terminal status."""

@@ -57,8 +57,8 @@ class FittingDeps:
     """Tells them of tool results that the model sees no more."""
     begun: Callable[[], Awaitable[None]] | None = None
     """Has them told that the turn begins, before what is done to make its request fit."""
-    waits: Callable[[UserFacingError, float], object] | None = None
-    """Tells them that the model server is busy and asked again in so many seconds."""
+    on_retry: Callable[[UserFacingError, float], object] | None = None
+    """Called with the reason and the seconds before each time that the model is asked again."""
     engine_for: Callable[[Profile], Engine]
     refused: Report | None = None
     """What is known of the request that the provider has just refused as too long."""
@@ -194,9 +194,9 @@ async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepa
         state = await asyncio.to_thread(_pure_state, snapshot, sized, tried)
         state = await _with_standing(state, snapshot, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
-    told = {"action": str(decision.action), "reason": decision.reason}
-    manifest = {**prepared.request.manifest, "decision": told, "before": [*tried.decisions]}
-    tried.decisions.append(told)
+    decided = {"action": str(decision.action), "reason": decision.reason}
+    manifest = {**prepared.request.manifest, "decision": decided, "before": [*tried.decisions]}
+    tried.decisions.append(decided)
     return replace(
         prepared,
         decision=decision,
@@ -348,8 +348,8 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
     )
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
-    told = {name: prepared.request.manifest[name] for name in ("decision", "before")}
-    return replace(prepared, request=replace(built, manifest={**built.manifest, **told}))
+    decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}
+    return replace(prepared, request=replace(built, manifest={**built.manifest, **decided}))
 
 
 async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:

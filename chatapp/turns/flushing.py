@@ -54,9 +54,9 @@ class Flusher:
 
     async def _flush_when_due(self, stream: LiveStream) -> None:
         while not stream.ended:
-            await stream.waits.wait()
+            await stream.flush_pending.wait()
             await asyncio.sleep(max(0.0, stream.due_in))
-            stream.waits.clear()
+            stream.flush_pending.clear()
             stream.flushing = True
             await self._flush(stream)
             stream.flushing = False

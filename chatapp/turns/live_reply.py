@@ -46,12 +46,12 @@ class LiveStream:
     began: bool = False
     """A piece of the reply has come."""
     manifest: dict[str, Any] = field(default_factory=dict)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    """The model has the request, or something else is to be told."""
+    request_sent: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the request is sent, or when the announcement must not wait for that."""
     announced: asyncio.Event = field(default_factory=asyncio.Event)
-    """Viewers have been told that the turn begins."""
-    waits: asyncio.Event = field(default_factory=asyncio.Event)
-    """Something came."""
+    """Set when viewers have been told that the turn begins."""
+    flush_pending: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while text is buffered; a flush is due later."""
     _begun: bool = False
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
@@ -72,9 +72,9 @@ class LiveStream:
         if self.stop_requested or self.shutting_down or self.lost:
             raise asyncio.CancelledError
 
-    async def told(self) -> None:
-        """Have the beginning announced now, and wait until it is."""
-        self.asked.set()
+    async def ensure_announced(self) -> None:
+        """Wait until viewers know that the turn begins, which they are told at once."""
+        self.request_sent.set()
         await self.announced.wait()
 
     def cancel(self) -> None:
@@ -99,7 +99,7 @@ class LiveStream:
         if reasoning:
             self._new_reasoning.append(reasoning)
         self.began = True
-        self.waits.set()
+        self.flush_pending.set()
 
     @property
     def due_in(self) -> float:

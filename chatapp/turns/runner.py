@@ -117,7 +117,7 @@ class Runner:
         """Tell viewers that a turn begins: while the model reads the request, or soon at least."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HEAD_START):
-                await stream.asked.wait()
+                await stream.request_sent.wait()
         try:
             await self._announcer.begun(accepted)
         finally:

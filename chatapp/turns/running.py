@@ -115,9 +115,10 @@ class TurnDriver:
         services, job = self._services, stream.job
         deps = replace(
             await fitting_deps_for(job, services, self._announcer),
-            begun=stream.told,
-            waits=lambda error, seconds: self._spawn(
-                self._announcer.waits(stream, error, seconds), f"countdown of turn {job.turn}"
+            begun=stream.ensure_announced,
+            on_retry=lambda error, seconds: self._spawn(
+                self._announcer.announce_retry(stream, error, seconds),
+                f"countdown of turn {job.turn}",
             ),
         )
         steps = run_turn(job, client=services.client, catalogue=services.catalogue, deps=deps)
@@ -132,7 +133,7 @@ class TurnDriver:
         match step:
             case RequestSent():
                 stream.manifest, stream.event_no = step.manifest, step.event_no
-                stream.asked.set()
+                stream.request_sent.set()
             case TextDelta(text=text):
                 stream.add(text=text)
             case ReasoningDelta(text=text):
@@ -164,7 +165,7 @@ class TurnDriver:
         """The turn's last write; tried again while the database is away. Never raises."""
         job, stream.finishing = stream.job, True
         # The end of a turn is told after its beginning, also when nothing was ever asked.
-        await stream.told()
+        await stream.ensure_announced()
         await self._flusher.finish(stream)
         ending = await self._with_text(stream, ending)
         for attempt in range(FINISH_TRIES):

@@ -152,7 +152,7 @@ async def _ask(
         messages=prepared.request.messages,
         max_tokens=profile.reserve,
         include_usage=profile.supports_usage,
-        on_wait=deps.waits,
+        on_retry=deps.on_retry,
     )
     async with client.stream(request) as chunks:
         async for chunk in chunks:

@@ -194,8 +194,8 @@ class OpenAIClient:
                 wait = limits.retry_wait if error.retry_after is None else error.retry_after
                 if wait >= clock.retry_budget_left:
                     return False
-                if request.on_wait is not None:
-                    request.on_wait(error, wait)
+                if request.on_retry is not None:
+                    request.on_retry(error, wait)
                 return max(wait, 0.01)
             if isinstance(error, ServerFault):
                 return error.http_status in QUICK_RETRIES
