@@ -14,6 +14,7 @@ from django.conf import settings
 from chatapp.actions.import_jobs import Importer
 from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.deployment.process_lock import Presence
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
 from chatapp.llm.catalogue import Catalogue
@@ -27,7 +28,6 @@ from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.metering import MeteredClient
 from chatapp.turns.pacing import Pace
-from chatapp.turns.process_lock import Presence
 from chatapp.turns.runner import Runner
 from chatapp.turns.services import Services
 from compression import signals, store

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from chatapp.turns.process_lock import Presence
+from chatapp.deployment.process_lock import Presence
 
 # Another process arrives, says so, and stays until it is killed.
 OTHER = """
 import pathlib, sys, time
-from chatapp.turns.process_lock import Presence
+from chatapp.deployment.process_lock import Presence
 presence = Presence(pathlib.Path(sys.argv[1]))
 presence.arrive(lambda: print("alone"))
 print("here", flush=True)
