@@ -14,7 +14,7 @@ from django.conf import settings
 from chatapp.actions.import_jobs import Importer
 from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
-from chatapp.deployment.process_lock import Presence
+from chatapp.deployment.process_lock import ProcessLock
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
 from chatapp.llm.catalogue import Catalogue
@@ -119,16 +119,16 @@ def announcer() -> Announcer:
 
 
 @cache
-def presence() -> Presence:
-    """This process among those of the same database; nobody is counted but on SQLite."""
+def process_lock() -> ProcessLock:
+    """The lock that tells whether other processes serve the same database; SQLite only."""
     file = database_file()
-    return Presence(Path(f"{file}-serving") if file else None)
+    return ProcessLock(Path(f"{file}-serving") if file else None)
 
 
 @cache
 def importer() -> Importer:
     """The imports of this process."""
-    presence().arrive()
+    process_lock().acquire()
     return Importer(
         Path(settings.IMPORT_DIR),
         counter=services().counter,
@@ -136,21 +136,21 @@ def importer() -> Importer:
     )
 
 
-def arrive() -> None:
-    """Be counted, and end what dead processes held if no other one lives.
+def register_process() -> None:
+    """Take the lock of the processes; if no other one lives, end what the dead ones held.
 
-    Before this process can hold a lease: what is found would be taken for a dead one's.
+    Call it before this process holds a lease: its own would be taken for a dead one's.
     """
-    presence().arrive(_take_over)
+    process_lock().acquire(_take_over)
 
 
-_aarrive = across(arrive)
+_aregister_process = across(register_process)
 
 
 def _take_over() -> None:
     try:
-        progress.abandon()
-        import_jobs.abandon()
+        progress.expire_open_turns()
+        import_jobs.expire_open_jobs()
         store.release_all()
     except AWAY as error:
         # Not migrated, or away: what was held expires by itself.
@@ -160,8 +160,8 @@ def _take_over() -> None:
 @cache
 def runner() -> Runner:
     """The turns of this process."""
-    # For servers that tell no beginning; the others have arrived.
-    presence().arrive()
+    # For servers without a startup hook; with one it is registered already.
+    process_lock().acquire()
     return Runner(services(), bus(), announcer(), pace(), rendering_pool())
 
 
@@ -172,7 +172,7 @@ def started() -> bool:
 
 async def start() -> None:
     """Begin to sweep what crashed processes left, and ask which models there are."""
-    await _aarrive()
+    await _aregister_process()
     if not demo():
         # In a thread: what is served already is not to wait for it.
         await asyncio.to_thread(import_module, "chatapp.llm.openai_compatible.client")

@@ -162,7 +162,7 @@ async def send_now(user_id: int, code: str) -> None:
         await stop(user_id, code)
     except NothingToStop:
         # The turn has just ended, and with its process perhaps: then nobody else sends it.
-        await wiring.runner().send_stranded()
+        await wiring.runner().send_orphaned_queues()
 
 
 async def stop(user_id: int, code: str) -> None:

@@ -213,7 +213,7 @@ def sweep() -> list[str]:
     return [code for row in expired if (code := _break_off(row))]
 
 
-def abandon() -> None:
+def expire_open_jobs() -> None:
     """Have the next sweep end every open job: no process lives that could run one."""
     _open().update(lease_expires_at=Now() - LEASE)
 

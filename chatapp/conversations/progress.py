@@ -218,7 +218,7 @@ def sweep(count: Callable[[str], int]) -> list[Ended]:
     ]
 
 
-def abandon() -> None:
+def expire_open_turns() -> None:
     """Have the next sweep end every open turn: no process lives that could run one."""
     Turn.objects.filter(finished_at=None).update(lease_expires_at=Now() - LEASE)
 

@@ -286,7 +286,7 @@ def _accept_queued(
     )
 
 
-def stranded() -> list[int]:
+def orphaned_queues() -> list[int]:
     """Conversations whose draft waits though no turn is open: a process died in between."""
     opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)
     waiting = Conversation.objects.filter(~Exists(opened), deleted_at=None, send_when_done=True)
@@ -326,7 +326,7 @@ def request_stop(user_id: int, code: str) -> tuple[int, int]:
 
 aaccept = across(accept)
 aaccept_queued = across(accept_queued)
-astranded = across(stranded, lane="background")
+aorphaned_queues = across(orphaned_queues, lane="background")
 achange_queue = across(change_queue)
 arepeated = across(repeated)
 arequest_stop = across(request_stop)

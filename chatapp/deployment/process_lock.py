@@ -1,10 +1,10 @@
-"""Whether other processes serve the same database: the system's word, sooner than any lease's.
+"""Detect other live processes by a file lock, faster than waiting for leases.
 
-That the holder of a lease is dead shows when the lease has expired, half a minute later. All
-processes of a SQLite database run on one computer, since its write-ahead log lies in their shared
-memory; so the system can tell at once. Each holds a shared lock on a file beside the database from
-before its first lease until its death, whatever kills it. Who can have that lock alone knows that
-every lease is a dead process's.
+The lease of a dead process expires after half a minute. But all processes of a SQLite database run
+on one computer, since its write-ahead log lies in their shared memory; so the system can tell at
+once. Each process holds a shared lock on a file beside the database from before its first lease
+until its death, whatever kills it. A process that gets the lock exclusively knows that every lease
+is a dead process's.
 
 With PostgreSQL there are leases only: an advisory lock goes with its connection, and a process
 outlives its connections.
@@ -21,31 +21,31 @@ from typing import BinaryIO
 logger = logging.getLogger(__name__)
 
 
-class Presence:
-    """This process among those that serve a database; ``path`` is the lock's file, or None."""
+class ProcessLock:
+    """The lock that the processes of one database share; ``path``: its file, None for no lock."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._arrived = False
+        self._acquired = False
         self._file: BinaryIO | None = None
 
-    def arrive(self, when_alone: Callable[[], object] | None = None) -> None:
-        """Be counted from now until this process dies. A second time does nothing.
+    def acquire(self, when_alone: Callable[[], object] | None = None) -> None:
+        """Hold the lock from now until this process dies. A second time does nothing.
 
-        ``when_alone`` is called first if nobody else is there; meanwhile whoever else arrives
-        waits, so that nothing it finds is of a living process.
+        ``when_alone`` is called first if no other process holds it; one that comes meanwhile
+        waits, so that nothing ``when_alone`` finds belongs to a living process.
         """
-        if self._path is None or self._arrived:
+        if self._path is None or self._acquired:
             return
-        self._arrived = True
+        self._acquired = True
         try:
             self._file = self._path.open("ab")
             if when_alone is not None and _taken_alone(self._file):
                 when_alone()
-            # Between the two locks another one may be alone for a moment: we hold no lease yet.
+            # Between the two locks another process may be alone for a moment: we hold no lease yet.
             fcntl.flock(self._file, fcntl.LOCK_SH)
         except OSError as error:
-            logger.warning("Who else serves this database cannot be told: %s", error)
+            logger.warning("Other processes of this database cannot be detected: %s", error)
 
 
 def _taken_alone(file: BinaryIO) -> bool:

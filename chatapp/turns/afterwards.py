@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.sending import Accepted, aaccept_queued, astranded
+from chatapp.conversations.sending import Accepted, aaccept_queued, aorphaned_queues
 from chatapp.errors import NotFound
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import prepare_in_background
@@ -69,9 +69,9 @@ class Afterwards:
         await self._start(accepted)
         return True
 
-    async def send_stranded(self) -> None:
+    async def send_orphaned_queues(self) -> None:
         """Send what waits in conversations whose turn ended with its process."""
-        for conversation_id in await astranded():
+        for conversation_id in await aorphaned_queues():
             await self._send_queued(conversation_id, self._services.catalogue.known_name())
 
     async def _prepare(self, job: Job) -> None:

@@ -73,7 +73,7 @@ class Runner:
             streams=self._streams,
             announcer=announcer,
             stop=self.stop,
-            send_stranded=self.send_stranded,
+            send_orphaned_queues=self.send_orphaned_queues,
             count=self._afterwards.count,
         )
 
@@ -188,6 +188,6 @@ class Runner:
         if not self._ending and not stream.lost:
             self.spawn(self._afterwards.follow(stream.job), f"after turn {stream.job.turn}")
 
-    async def send_stranded(self) -> None:
+    async def send_orphaned_queues(self) -> None:
         """Send what waits in conversations whose turn ended with its process."""
-        await self._afterwards.send_stranded()
+        await self._afterwards.send_orphaned_queues()

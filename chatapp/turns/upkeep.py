@@ -24,7 +24,7 @@ class Keeper:
     """Keeps the turns of this process, and ends those of processes that died.
 
     ``streams`` are the runner's, looked at anew each time; ``stop`` ends one of them;
-    ``send_stranded`` sends what waits in conversations whose turn ended with its process;
+    ``send_orphaned_queues`` sends what waits in conversations whose turn ended with its process;
     ``count`` gives the ruler tokens of a text.
     """
 
@@ -35,14 +35,14 @@ class Keeper:
         streams: Mapping[int, LiveStream],
         announcer: Announcer,
         stop: Callable[[int], None],
-        send_stranded: Callable[[], Awaitable[None]],
+        send_orphaned_queues: Callable[[], Awaitable[None]],
         count: Callable[[str], int],
     ) -> None:
         self._holder = holder
         self._streams = streams
         self._announcer = announcer
         self._stop = stop
-        self._send_stranded = send_stranded
+        self._send_orphaned_queues = send_orphaned_queues
         self._count = count
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -80,7 +80,7 @@ class Keeper:
         for ended in await progress.asweep(self._count):
             await self._announcer.ended(ended)
         # Whatever kept the end of a turn from being followed by what waits: it waits no longer.
-        await self._send_stranded()
+        await self._send_orphaned_queues()
         await asyncio.sleep(SWEEP_INTERVAL)
 
 

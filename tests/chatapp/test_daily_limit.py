@@ -142,7 +142,7 @@ async def test_what_waits_is_sent_the_next_day(
     row = await Conversation.objects.aget()
     assert (row.draft, row.send_when_done) == ("After that", True)
     await DailyUse.objects.aupdate(day=timezone.localdate() - timedelta(days=1))
-    await wiring.runner().send_stranded()
+    await wiring.runner().send_orphaned_queues()
     await settle()
     row = await Conversation.objects.aget()
     assert (row.draft, row.send_when_done) == ("", False)

@@ -155,7 +155,7 @@ def test_i5_what_is_abandoned_is_ended_by_the_next_sweep(alice: User) -> None:
     opened, ended = begin(alice, new(alice)), begin(alice, new(alice))
     end(ended)
     before = Turn.objects.get(pk=ended.turn).lease_expires_at
-    progress.abandon()
+    progress.expire_open_turns()
     assert [one.turn.turn for one in progress.sweep(count)] == [opened.turn]
     assert Turn.objects.get(pk=ended.turn).lease_expires_at == before
 

@@ -173,14 +173,14 @@ def test_i1_what_waits_is_not_lost_when_its_turn_ended_without_sending_it(alice:
     code = new(alice)
     first = begin(alice, code, "one")
     send(alice, code, "two")
-    assert sending.stranded() == []
+    assert sending.orphaned_queues() == []
     end(first)
-    assert sending.stranded() == [row_of(code).pk]
+    assert sending.orphaned_queues() == [row_of(code).pk]
     with pytest.raises(TurnOpen):
         send(alice, code, "three")
     assert sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER)
     assert live_texts(code)[2] == "two"
-    assert sending.stranded() == []
+    assert sending.orphaned_queues() == []
 
 
 def test_what_waits_is_sent_once_by_whoever_comes_first(alice: User) -> None:
@@ -240,7 +240,7 @@ def test_a_deleted_conversation_takes_nothing(alice: User) -> None:
     end(first)
     pk = Conversation.objects.get(code=code).pk
     assert sending.accept_queued(pk, count=len, model="m", holder=HOLDER) is None
-    assert sending.stranded() == []
+    assert sending.orphaned_queues() == []
     with pytest.raises(NotFound):
         send(alice, code)
 
@@ -321,7 +321,7 @@ def test_r02_neither_a_repeated_send_nor_a_waiting_one_is_refused(
         return sending.accept_queued(conversation, count=len, model="model", holder=HOLDER)
 
     assert waiting() is None
-    assert sending.stranded() == [conversation]
+    assert sending.orphaned_queues() == [conversation]
     with pytest.raises(TooManyReplies):
         replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
     with pytest.raises(TooManyReplies):

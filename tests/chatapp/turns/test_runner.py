@@ -549,7 +549,7 @@ async def test_i1_what_waits_is_sent_though_the_process_died(stage: Stage) -> No
 async def test_i1_what_waited_when_the_process_ended_is_sent_at_the_next_start(
     stage: Stage,
 ) -> None:
-    """Breaks when: the first sweep does not look for what is stranded."""
+    """Breaks when: the first sweep does not look for orphaned queues."""
     script, _ = held("so far")
     stage.upstream.enqueue(script)
     accepted = await stage.send("one")
@@ -697,7 +697,7 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
         streams={accepted.turn: stream},
         announcer=stage.announcer,
         stop=stage.runner.stop,
-        send_stranded=stage.runner.send_stranded,
+        send_orphaned_queues=stage.runner.send_orphaned_queues,
         count=len,
     )
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.0)
