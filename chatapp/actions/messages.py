@@ -51,7 +51,7 @@ async def send(
         client_msg_id=client_msg_id,
         tokens=tokens,
         model=profile.name,
-        holder=runner.holder,
+        process_id=runner.process_id,
         last_seen_seq=last_seen_seq,
     )
     result = await runner.begin(acceptance)
@@ -67,7 +67,7 @@ async def _first(text: str, client_msg_id: uuid.UUID, model: str) -> beginning.F
         client_msg_id=client_msg_id,
         tokens=tokens,
         model=profile.name,
-        holder=wiring.runner().holder,
+        process_id=wiring.runner().process_id,
         require_fit=partial(require_fit, profile, tokens),
     )
 
@@ -108,7 +108,7 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
     profile = await profile_of(snapshot.model)
     runner = wiring.runner()
     acceptance = replacing.aregenerate(
-        user_id, code, model=profile.name, holder=runner.holder, seq=seq
+        user_id, code, model=profile.name, process_id=runner.process_id, seq=seq
     )
     return await runner.begin(acceptance)
 
@@ -127,12 +127,12 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
         text=text,
         tokens=tokens,
         model=profile.name,
-        holder=runner.holder,
+        process_id=runner.process_id,
     )
     return await runner.begin(acceptance)
 
 
-async def proceed(
+async def continue_reply(
     user_id: int, code: str, client_msg_id: uuid.UUID
 ) -> sending.Accepted | sending.Queued:
     """Ask the model to go on where its reply ended: a message of the person's like any other.

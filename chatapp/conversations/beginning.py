@@ -26,7 +26,7 @@ class First:
     tokens: int
     """Of the ruler."""
     model: str
-    holder: str
+    process_id: str
     """The process that will run the turn."""
     require_fit: Callable[[ConversationSnapshot], None]
     """Raises MessageTooLarge for a conversation into which the message does not fit."""
@@ -46,7 +46,7 @@ def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
         client_msg_id=first.client_msg_id,
         tokens=first.tokens,
         model=first.model,
-        holder=first.holder,
+        process_id=first.process_id,
     )
     # No turn is open in what was just made, and what was made before knows the message.
     assert isinstance(accepted, Accepted)

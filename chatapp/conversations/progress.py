@@ -91,10 +91,10 @@ def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
     return messages - set(streaming.values_list("pk", flat=True))
 
 
-def renew(holder: str, turn_ids: Sequence[int]) -> set[int]:
+def renew(process_id: str, turn_ids: Sequence[int]) -> set[int]:
     """Renew the leases of this process; the turns that are no longer its own."""
     mine = Turn.objects.filter(
-        pk__in=turn_ids, lease_token=holder, finished_at=None, lease_expires_at__gt=Now()
+        pk__in=turn_ids, lease_token=process_id, finished_at=None, lease_expires_at__gt=Now()
     )
     mine.update(lease_expires_at=Now() + LEASE)
     return set(turn_ids) - set(mine.values_list("pk", flat=True))
@@ -143,14 +143,14 @@ _ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
 
 
 @transaction.atomic
-def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
+def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
     """Give a turn its one terminal status; None when it had one or another process holds it."""
     found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
     conversation_id = found.first()
     if conversation_id is None:
         return None
     event_no = _number(conversation_id)
-    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=holder).update(
+    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=process_id).update(
         status=ending.status,
         error=ending.error,
         error_code=(ending.error or {}).get("code", ""),

@@ -25,13 +25,13 @@ class Afterwards:
     def __init__(
         self,
         *,
-        holder: str,
+        process_id: str,
         services: Services,
         announcer: Announcer,
         start: Callable[[Accepted], Awaitable[None]],
         spawn: Spawn,
     ) -> None:
-        self._holder = holder
+        self._process_id = process_id
         self._services = services
         self._announcer = announcer
         self._start = start
@@ -62,7 +62,7 @@ class Afterwards:
 
     async def _send_queued(self, conversation_id: int, model: str) -> bool:
         accepted = await aaccept_queued(
-            conversation_id, count=self.count, model=model, holder=self._holder
+            conversation_id, count=self.count, model=model, process_id=self._process_id
         )
         if accepted is None:
             return False

@@ -46,7 +46,8 @@ class Runner:
         pace: Pace | None = None,
         pool: RenderingPool | None = None,
     ) -> None:
-        self.holder = uuid.uuid4().hex
+        self.process_id = uuid.uuid4().hex
+        """Names this process in its leases; a number of the system would come again."""
         self._bus = bus
         self._announcer = announcer
         self._pace = pace or Pace()
@@ -55,21 +56,21 @@ class Runner:
         self._ending = False
         self._flusher = Flusher(bus, pool or RenderingPool())
         self._driver = TurnDriver(
-            holder=self.holder,
+            process_id=self.process_id,
             services=services,
             announcer=announcer,
             flusher=self._flusher,
             spawn=self.spawn,
         )
         self._afterwards = Afterwards(
-            holder=self.holder,
+            process_id=self.process_id,
             services=services,
             announcer=announcer,
             start=self.start,
             spawn=self.spawn,
         )
         self._keeper = Keeper(
-            holder=self.holder,
+            process_id=self.process_id,
             streams=self._streams,
             announcer=announcer,
             stop=self.stop,

@@ -56,13 +56,13 @@ class TurnDriver:
     def __init__(
         self,
         *,
-        holder: str,
+        process_id: str,
         services: Services,
         announcer: Announcer,
         flusher: Flusher,
         spawn: Spawn,
     ) -> None:
-        self._holder = holder
+        self._process_id = process_id
         self._services = services
         self._announcer = announcer
         self._flusher = flusher
@@ -172,7 +172,7 @@ class TurnDriver:
             if stream.lost:
                 return
             try:
-                ended = await progress.afinish(self._holder, job.turn, job.reply_id, ending)
+                ended = await progress.afinish(self._process_id, job.turn, job.reply_id, ending)
                 break
             except Exception:
                 logger.exception("The end of turn %s could not be stored yet.", job.turn)

@@ -31,14 +31,14 @@ class Keeper:
     def __init__(
         self,
         *,
-        holder: str,
+        process_id: str,
         streams: Mapping[int, LiveStream],
         announcer: Announcer,
         stop: Callable[[int], None],
         send_orphaned_queues: Callable[[], Awaitable[None]],
         count: Callable[[str], int],
     ) -> None:
-        self._holder = holder
+        self._process_id = process_id
         self._streams = streams
         self._announcer = announcer
         self._stop = stop
@@ -70,7 +70,7 @@ class Keeper:
         held = list(self._streams)
         if not held:
             return
-        for turn in await progress.arenew(self._holder, held):
+        for turn in await progress.arenew(self._process_id, held):
             stream = self._streams.get(turn)
             # A turn that has just ended has no lease to renew, and what follows it is still to do.
             if stream is not None:

@@ -101,10 +101,10 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 @signed_in("POST")
-async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
+async def continue_reply(request: HttpRequest, code: str) -> HttpResponseBase:
     """Have the model go on where its reply ended."""
     fields = await fields_for(request, code)
-    result = await messages.proceed(user_id(request), code, forms.optional_id(fields))
+    result = await messages.continue_reply(user_id(request), code, forms.optional_id(fields))
     return _begun(request, code, "turn-continue", result)
 
 

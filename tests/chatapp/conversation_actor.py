@@ -33,7 +33,7 @@ from tests.chatapp.moody import Moody
 R = TypeVar("R")
 COUNTER = CharacterCounter()
 TRANSCRIPT = StoredTranscript()
-HOLDER = "this process"
+PROCESS_ID = "this process"
 _names = itertools.count()
 
 
@@ -108,7 +108,7 @@ class Actor:
     def finish(self, accepted: sending.Accepted, text: str, status: TurnStatus) -> None:
         tokens = message_tokens(COUNTER, text) if text else 0
         ending = progress.Ending(status=status, text=text, tokens=tokens)
-        assert progress.finish(HOLDER, accepted.turn, accepted.reply_id, ending) is not None
+        assert progress.finish(PROCESS_ID, accepted.turn, accepted.reply_id, ending) is not None
         self.oracle.say(accepted.reply_seq, "assistant", text)
         self.opened = None
 
@@ -121,7 +121,7 @@ class Actor:
             client_msg_id=uuid.uuid4(),
             tokens=message_tokens(COUNTER, text),
             model="model",
-            holder=HOLDER,
+            process_id=PROCESS_ID,
         )
         if isinstance(accepted, sending.Queued):
             return None
@@ -219,13 +219,15 @@ class Actor:
         user, code = self.person.pk, self.oracle.code
         if what == "edit_message":
             accepted = replacing.edit(
-                user, code, seq, text=text, tokens=40, model="model", holder=HOLDER
+                user, code, seq, text=text, tokens=40, model="model", process_id=PROCESS_ID
             )
             assert accepted.message_seq is not None
             self.oracle.supersede(seq)
             self.oracle.say(accepted.message_seq, "user", text)
         else:
-            accepted = replacing.regenerate(user, code, model="model", holder=HOLDER, seq=seq)
+            accepted = replacing.regenerate(
+                user, code, model="model", process_id=PROCESS_ID, seq=seq
+            )
             assert accepted.message_seq is not None
             self.oracle.supersede(accepted.message_seq + 1)
         self.oracle.say(accepted.reply_seq, "assistant", "")

@@ -91,7 +91,7 @@ class Stage:
                 "client_msg_id": uuid.uuid4(),
                 "tokens": message_tokens(COUNTER, text),
                 "model": "fake-model",
-                "holder": self.runner.holder,
+                "process_id": self.runner.process_id,
                 **more,
             },
         )

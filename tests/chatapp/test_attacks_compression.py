@@ -183,7 +183,7 @@ async def test_c16_only_the_branch_that_is_read_is_summarised(alice: User, tmp_p
         await stage.ended(accepted)
         again = await stage.runner.begin(
             replacing.aregenerate(
-                alice.pk, stage.code, model="fake-model", holder=stage.runner.holder
+                alice.pk, stage.code, model="fake-model", process_id=stage.runner.process_id
             )
         )
         assert isinstance(again, sending.Accepted)

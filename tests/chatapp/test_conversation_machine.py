@@ -30,7 +30,7 @@ from compression.exceptions import (
     UserFacingError,
 )
 from compression.types import Trigger
-from tests.chatapp.conversation_actor import COUNTER, HOLDER, TRANSCRIPT, Actor
+from tests.chatapp.conversation_actor import COUNTER, PROCESS_ID, TRANSCRIPT, Actor
 from tests.chatapp.conversation_oracle import RULE, snapshot_of
 from tests.chatapp.moody import MOOD_NAMES
 
@@ -94,7 +94,7 @@ class Conversations(Actor, RuleBasedStateMachine):
             self.row.pk,
             count=lambda text: message_tokens(COUNTER, text),
             model="model",
-            holder=HOLDER,
+            process_id=PROCESS_ID,
         )
         if queued is not None:
             assert queued.message_seq is not None
@@ -156,7 +156,7 @@ class Conversations(Actor, RuleBasedStateMachine):
         seq = self.any_seq(data.draw(BACK))
         try:
             accepted = replacing.regenerate(
-                self.person.pk, self.oracle.code, model="model", holder=HOLDER, seq=seq
+                self.person.pk, self.oracle.code, model="model", process_id=PROCESS_ID, seq=seq
             )
         except UserFacingError:
             return
@@ -177,7 +177,7 @@ class Conversations(Actor, RuleBasedStateMachine):
                 text=text,
                 tokens=message_tokens(COUNTER, text),
                 model="model",
-                holder=HOLDER,
+                process_id=PROCESS_ID,
             )
         except UserFacingError:
             return

@@ -16,7 +16,7 @@ from chatapp import conversations
 from chatapp.conversations import access, reading
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Project, Turn
-from tests.chatapp.talking import HOLDER, begin, context_view, end, first_message, new, row_of
+from tests.chatapp.talking import PROCESS_ID, begin, context_view, end, first_message, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -29,7 +29,7 @@ VALUES: dict[str, Any] = {
     "event_no": 1,
     "field": "deleted_at",
     "first": first_message("theirs"),
-    "holder": HOLDER,
+    "process_id": PROCESS_ID,
     "keep_turns": 1,
     "model": "model",
     "most_tokens": 1000,

@@ -18,7 +18,7 @@ from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView
 from chatapp.models import Conversation, Message, Summary, TurnStatus
 from tests.chatapp.talking import (
-    HOLDER,
+    PROCESS_ID,
     at_once,
     begin,
     context_view,
@@ -131,11 +131,13 @@ def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) 
     check()
     exchange(alice, code, "two")
     check()
-    again = replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    again = replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     check()
     end(again, "better")
     check()
-    edited = replacing.edit(alice.pk, code, 1, text="uno", tokens=1, model="m", holder=HOLDER)
+    edited = replacing.edit(
+        alice.pk, code, 1, text="uno", tokens=1, model="m", process_id=PROCESS_ID
+    )
     check()
     end(edited, "eins")
     check()
@@ -146,7 +148,7 @@ def test_what_the_next_request_is_made_of(alice: User) -> None:
     for text in ("one", "two", "three"):
         exchange(alice, code, text)
     Message.objects.filter(seq=1).update(pinned_at="2026-01-01T00:00Z")
-    replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     Conversation.objects.update(compressed_through=2, compressed_context="They met.")
     snapshot = reading.snapshot_with_tail(row_of(code).pk)
     assert [one.seq for one in snapshot.tail] == [3, 4, 5, 7]
@@ -200,7 +202,9 @@ def test_i14_superseded_text_is_in_no_request_and_no_summary(alice: User) -> Non
     code = new(alice)
     exchange(alice, code, "old words")
     Message.objects.update(pinned_at="2026-01-01T00:00Z")
-    edited = replacing.edit(alice.pk, code, 1, text="new", tokens=1, model="m", holder=HOLDER)
+    edited = replacing.edit(
+        alice.pk, code, 1, text="new", tokens=1, model="m", process_id=PROCESS_ID
+    )
     end(edited)
     exchange(alice, code, "two")
     pk = row_of(code).pk

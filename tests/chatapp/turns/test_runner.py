@@ -536,7 +536,7 @@ async def test_i1_what_waits_is_sent_though_the_process_died(stage: Stage) -> No
 
     Breaks when: a sweep only ends turns.
     """
-    accepted = await stage.acceptance("one", holder="a process that died")
+    accepted = await stage.acceptance("one", process_id="a process that died")
     await stage.acceptance("two")
     await stored(lambda: expire(accepted.turn))
     stage.runner.keep()
@@ -595,7 +595,7 @@ async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(
     """Another process swept it: the upstream is closed at the next renewal, the end stands.
 
     Breaks when: ``_renew`` does not cancel a turn that it has lost. That its last write changes
-    nothing is the database's to keep: it names its holder.
+    nothing is the database's to keep: it names its process.
     """
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.2)
     script, _ = held("as far as it came")
@@ -647,7 +647,7 @@ async def test_many_turns_at_once(stage: Stage) -> None:
             client_msg_id=uuid.uuid4(),
             tokens=8,
             model="fake-model",
-            holder=stage.runner.holder,
+            process_id=stage.runner.process_id,
         )
         begun.append(await stage.runner.begin(acceptance))
     await until(lambda: Turn.objects.filter(status="complete").count() == 10)
@@ -693,7 +693,7 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
     )
     stream = LiveStream(job=job, event_no=accepted.event_no, pace=Pace())
     keeper = Keeper(
-        holder=stage.runner.holder,
+        process_id=stage.runner.process_id,
         streams={accepted.turn: stream},
         announcer=stage.announcer,
         stop=stage.runner.stop,

@@ -444,7 +444,7 @@ async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path
         await stage.say("one")
         again = await stage.runner.begin(
             replacing.aregenerate(
-                stage.owner.pk, stage.code, model=MODEL, holder=stage.runner.holder
+                stage.owner.pk, stage.code, model=MODEL, process_id=stage.runner.process_id
             )
         )
         await stage.ended(again)
