@@ -14,7 +14,7 @@ from chatapp.rendering.limits import LARGE
 from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.announcer import common
 from chatapp.turns.checkpoints import Checkpoints
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -35,12 +35,11 @@ class Flusher:
         )
 
     async def finish(self, stream: LiveStream) -> None:
-        """Show the rest of a reply that has ended, so that its deltas are all of it. Never raises.
+        """Show the rest of a turn that is finishing: its deltas are all of it. Never raises.
 
         A flush under way is waited for: cut off, it would store the same text once more, and
         leave a thread at work on it.
         """
-        stream.ended = True
         if stream.flusher is not None:
             if not stream.flushing:
                 stream.flusher.cancel()
@@ -53,7 +52,7 @@ class Flusher:
         await self._checkpoints.aclose()
 
     async def _flush_when_due(self, stream: LiveStream) -> None:
-        while not stream.ended:
+        while stream.phase < Phase.FINISHING:
             await stream.flush_pending.wait()
             await asyncio.sleep(max(0.0, stream.due_in))
             stream.flush_pending.clear()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from chatapp.conversations.progress import Checkpoint
@@ -21,6 +23,27 @@ PORTION = 10_000
 EARLY = 0.01
 
 
+class Phase(IntEnum):
+    """The phases of a turn that this process runs. A turn only ever enters a later one.
+
+    So a person's Stop outweighs the shutdown that comes with it, the last write is not begun
+    twice, and what another process has ended stays lost.
+    """
+
+    WAITING = 1
+    """The task has not taken its first step."""
+    RUNNING = 2
+    """The request is made to fit, sent, and answered."""
+    SHUTTING_DOWN = 3
+    """The process ends: the turn is about to be stored as interrupted."""
+    STOPPING = 4
+    """A person stopped it: the turn is about to be stored as stopped."""
+    FINISHING = 5
+    """The last write is under way: whether the lease still holds is decided there."""
+    LOST = 6
+    """Another process ended the turn: nothing more may be written."""
+
+
 @dataclass(slots=True)
 class LiveStream:
     """The state of one turn that this process runs."""
@@ -30,21 +53,13 @@ class LiveStream:
     pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
     flusher: asyncio.Task[None] | None = None
-    """Shows what comes, until it has ``ended``."""
+    """Shows what comes, until the turn is finishing."""
     flushing: bool = False
-    """Some of it is being stored and shown right now."""
-    ended: bool = False
+    """A piece of it is being stored and shown right now."""
+    phase: Phase = Phase.WAITING
     text: str = ""
     """What viewers have been told. All of it is stored: see ``gather``."""
     reasoning: str = ""
-    stop_requested: bool = False
-    shutting_down: bool = False
-    finishing: bool = False
-    """The last write is under way: whether the lease still holds is decided there."""
-    lost: bool = False
-    """Another process ended this turn: nothing more may be written."""
-    began: bool = False
-    """A piece of the reply has come."""
     manifest: dict[str, Any] = field(default_factory=dict)
     request_sent: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the request is sent, or when the announcement must not wait for that."""
@@ -52,7 +67,8 @@ class LiveStream:
     """Set when viewers have been told that the turn begins."""
     flush_pending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while text is buffered; a flush is due later."""
-    _begun: bool = False
+    _cancel: Callable[[], object] | None = None
+    """Cancels the task; set by its first step, without which it would never store its end."""
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
     _gathered: tuple[str, str] = ("", "")
@@ -66,31 +82,44 @@ class LiveStream:
     """Seconds that the last rendering took."""
     _flushed_at: float = 0.0
 
+    def enter(self, phase: Phase) -> bool:
+        """Go on to a phase; False, and nothing changes, where that would be a step back."""
+        if phase <= self.phase:
+            return False
+        self.phase = phase
+        return True
+
     def begin(self) -> None:
-        """The task runs. Raises CancelledError when its end was asked for before that."""
-        self._begun = True
-        if self.stop_requested or self.shutting_down or self.lost:
+        """Mark the task as running. Raises CancelledError if its end was asked for before that."""
+        if self.task is not None:
+            self._cancel = self.task.cancel
+        if not self.enter(Phase.RUNNING):
             raise asyncio.CancelledError
+
+    @property
+    def lost(self) -> bool:
+        """Whether another process has ended the turn."""
+        return self.phase is Phase.LOST
 
     async def ensure_announced(self) -> None:
         """Wait until viewers know that the turn begins, which they are told at once."""
         self.request_sent.set()
         await self.announced.wait()
 
-    def cancel(self) -> None:
-        """End the task; one that has not begun ends when it begins.
+    def end(self, phase: Phase) -> None:
+        """End the task, to be stored as ``phase`` says; one that has not begun ends as it begins.
 
         A task that is cancelled before its first step never runs at all, so that nobody would
         store the turn's end.
         """
-        if self._begun and self.task is not None:
-            self.task.cancel()
+        self.enter(phase)
+        if self._cancel is not None:
+            self._cancel()
 
     def lose(self) -> None:
-        """Another process ended the turn; what is being written last by this one finds that out."""
-        if not self.finishing:
-            self.lost = True
-            self.cancel()
+        """Give the turn up to the process that ended it; a last write finds that out by itself."""
+        if self.phase is not Phase.FINISHING:
+            self.end(Phase.LOST)
 
     def add(self, text: str = "", reasoning: str = "") -> None:
         """Take what the model said."""
@@ -98,7 +127,6 @@ class LiveStream:
             self._new_text.append(text)
         if reasoning:
             self._new_reasoning.append(reasoning)
-        self.began = True
         self.flush_pending.set()
 
     @property
@@ -106,6 +134,11 @@ class LiveStream:
         """Seconds until the next flush; 0 or less: now."""
         interval = max(self.pace.interval, self._rendering * RENDERING_SHARE)
         return self._flushed_at + interval - EARLY - time.monotonic()
+
+    @property
+    def began(self) -> bool:
+        """Whether a piece of the reply has come."""
+        return bool(self.text or self.reasoning or self.pending)
 
     @property
     def pending(self) -> bool:

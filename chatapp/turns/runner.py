@@ -19,7 +19,7 @@ from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.afterwards import Afterwards
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.flushing import Flusher
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.pacing import Pace
 from chatapp.turns.running import TurnDriver
 from chatapp.turns.services import Services
@@ -127,9 +127,8 @@ class Runner:
     def stop(self, turn: int) -> None:
         """End a turn of this process now; one of another process ends at its next look."""
         stream = self._streams.get(turn)
-        if stream is not None and not stream.stop_requested:
-            stream.stop_requested = True
-            stream.cancel()
+        if stream is not None and stream.phase < Phase.STOPPING:
+            stream.end(Phase.STOPPING)
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         """A task that is kept from being forgotten, and waited for at the end."""
@@ -170,10 +169,9 @@ class Runner:
         """End every turn as interrupted with its text stored, then stop."""
         self._ending = True
         for stream in self._streams.values():
-            stream.shutting_down = True
             # Whoever was to tell of the beginning may be cancelled before its first step.
             stream.announced.set()
-            stream.cancel()
+            stream.end(Phase.SHUTTING_DOWN)
         for task in self._jobs:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]

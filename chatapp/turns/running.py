@@ -17,7 +17,7 @@ from chatapp.models import TurnStatus
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import FittingDeps
 from chatapp.turns.flushing import Flusher
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.services import Services
 from chatapp.turns.turn import (
     Job,
@@ -99,9 +99,11 @@ class TurnDriver:
                 cost=finished.cost,
             )
         except asyncio.CancelledError:
-            status = TurnStatus.STOPPED if stream.stop_requested else TurnStatus.INTERRUPTED
-            error = None if stream.stop_requested else progress.interruption(kept=False)
-            ending = progress.Ending(status=status, error=error)
+            if stream.phase is Phase.STOPPING:
+                ending = progress.Ending(status=TurnStatus.STOPPED)
+            else:
+                error = progress.interruption(kept=False)
+                ending = progress.Ending(status=TurnStatus.INTERRUPTED, error=error)
         except UserFacingError as error:
             status = status_of(error, began=stream.began)
             ending = progress.Ending(status=status, error=error.as_dict())
@@ -163,7 +165,8 @@ class TurnDriver:
 
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
         """The turn's last write; tried again while the database is away. Never raises."""
-        job, stream.finishing = stream.job, True
+        job = stream.job
+        stream.enter(Phase.FINISHING)
         # The end of a turn is told after its beginning, also when nothing was ever asked.
         await stream.ensure_announced()
         await self._flusher.finish(stream)
@@ -180,7 +183,7 @@ class TurnDriver:
         else:
             return
         if ended is None:
-            stream.lost = True
+            stream.enter(Phase.LOST)
             return
         try:
             await self._announcer.ended(ended)

@@ -23,7 +23,7 @@ from chatapp.models import Conversation, Message, Turn
 from chatapp.rendering.limits import LARGE
 from chatapp.rendering.stream import StreamRenderer, Update
 from chatapp.turns import checkpoints
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.pacing import Pace
 from chatapp.turns.runner import Runner
 from chatapp.turns.turn import Job
@@ -701,12 +701,11 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
         count=len,
     )
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.0)
-    stream.finishing = True
-    await keeper._renew()
-    assert not stream.lost
-    stream.finishing = False
     await keeper._renew()
     assert stream.lost
+    keeper._streams = {accepted.turn: LiveStream(job=job, event_no=1, phase=Phase.FINISHING)}
+    await keeper._renew()
+    assert not keeper._streams[accepted.turn].lost
 
 
 @pytest.mark.parametrize(
