@@ -54,7 +54,7 @@ class StoredMessage:
 
     @property
     def content(self) -> str:
-        """What the model is sent of it: the text, what the program added, or a mask."""
+        """The content that the model is sent: the text with what the program added, or a mask."""
         if self.masked:
             return placeholder(self.as_item())
         return f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
@@ -96,7 +96,7 @@ class ConversationSnapshot:
     event_no: int = 0
     """The number of stored changes that this includes."""
     reports: tuple[tuple[str, Report], ...] = ()
-    """What providers counted for its last requests, newest first, each with its model."""
+    """The providers' counts of its last requests, newest first, each with its model."""
     mark: str
     """A line that no user can know and that stays the same for this version."""
     pinned: tuple[StoredMessage, ...] = ()
@@ -135,12 +135,12 @@ def pinned_block(snapshot: ConversationSnapshot) -> str:
 
 
 def _fenced(text: str, mark: str) -> str:
-    """A text between two mark lines. Who has seen the mark and quotes it closes nothing."""
+    """A text between two mark lines; quoting the mark in it closes nothing."""
     return f"{mark}\n{text.replace(mark, '=== ===')}\n{mark}"
 
 
 def instructions(snapshot: ConversationSnapshot) -> str:
-    """What stands at the head of every request of this conversation, summary and pins apart."""
+    """The head of every request of this conversation, summary and pins apart."""
     return "\n\n".join(part for part in (BASE_INSTRUCTIONS, snapshot.system_prompt.strip()) if part)
 
 
@@ -153,7 +153,7 @@ def request_sizes(
     calibration: float,
     model: str = "",
 ) -> Sizes:
-    """What the next request costs besides its messages, as ``model`` is known to count.
+    """The sizes of the next request besides its messages, as ``model`` is known to count.
 
     What its provider said of this conversation's last request goes before the ``calibration``,
     which is of all conversations.
@@ -174,7 +174,7 @@ def request_sizes(
 
 
 def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
-    """What each part of a request takes, and all of it: the one place where figures come from.
+    """Tokens of a request, by part and in all: the one place where figures come from.
 
     A part is measured by the ruler, as the messages, summaries and pins themselves are wherever
     they are shown; ``total`` is what the model is expected to count, and ``adjustment`` is by how
@@ -197,7 +197,7 @@ def visible_tail(snapshot: ConversationSnapshot) -> tuple[StoredMessage, ...]:
 
 
 def visible_messages(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Of these messages all but replies that have not begun."""
+    """The messages without replies that have not begun."""
     return tuple(
         one
         for one in tail

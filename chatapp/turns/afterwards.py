@@ -1,4 +1,4 @@
-"""What follows a turn: its title, the message that waits, a summary prepared ahead."""
+"""Work after a turn: its title, the queued message, a summary prepared ahead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Afterwards:
-    """Does what follows turns. ``start`` runs the turn of a message that waited."""
+    """Does the work after turns. ``start`` runs the turn of a queued message."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Afterwards:
         self._spawn = spawn
 
     async def follow(self, job: Job) -> None:
-        """All that follows a turn. Never raises."""
+        """Do the work after a turn. Never raises."""
         try:
             await self._name(job)
             if not await self._send_queued(job.conversation_id, job.model):
@@ -70,7 +70,7 @@ class Afterwards:
         return True
 
     async def send_orphaned_queues(self) -> None:
-        """Send what waits in conversations whose turn ended with its process."""
+        """Send queued messages whose turn ended without sending them."""
         for conversation_id in await aorphaned_queues():
             await self._send_queued(conversation_id, self._services.catalogue.known_name())
 

@@ -1,4 +1,4 @@
-"""What viewers are told of stored changes, as read from the database, never guessed."""
+"""Announcements of stored changes to viewers, as read from the database, never guessed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Announcer:
         # What viewers were told when a run of this process began, by conversation.
 
     async def begun(self, accepted: Accepted) -> None:
-        """A turn begins."""
+        """Tell viewers that a turn begins."""
         about = common(accepted.conversation_id, accepted.event_no)
         for message in accepted.changed:
             await self._bus.publish(events.MessageChanged(message=message, **about))
@@ -72,7 +72,7 @@ class Announcer:
         await progress.astore_retry_notice(job.turn, notice)
 
     async def ended(self, ended: Ended) -> None:
-        """A turn got its terminal status."""
+        """Tell viewers that a turn got its terminal status."""
         about = common(ended.conversation_id, ended.event_no)
         await self._bus.publish(
             events.TurnFinished(
@@ -92,7 +92,7 @@ class Announcer:
     async def message_changed(
         self, conversation_id: int, event_no: int, message: MessageView
     ) -> None:
-        """A stored message changed, and with it perhaps what the model sees."""
+        """Tell viewers that a stored message changed, and how full the context is by now."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
         if self._bus.watched(conversation_id):
@@ -100,7 +100,7 @@ class Announcer:
             await self._bus.publish(events.Context(context=context, **about))
 
     async def masked(self, conversation_id: int, masked: Masked) -> None:
-        """Tool results that the model sees no more; of very many, viewers read what changed."""
+        """Tell viewers of masked tool results; of very many, they read the changes themselves."""
         if len(masked.messages) > MOST_AT_ONCE:
             await self._bus.nudge(conversation_id)
             return
@@ -109,12 +109,12 @@ class Announcer:
             await self._bus.publish(events.MessageChanged(message=message, **about))
 
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:
-        """The conversation has another title."""
+        """Tell viewers that the conversation has another title."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.TitleChanged(title=title, **about))
 
     async def summary(self, conversation_id: int) -> None:
-        """What the model sees has changed."""
+        """Tell viewers that the context of the model has changed."""
         event_no, compression, context = await self._services.aoverview(conversation_id)
         await self._bus.publish(
             events.SummaryChanged(

@@ -1,4 +1,4 @@
-"""Making the next request fit: decide, then mask, compress, truncate, or refuse, until it does."""
+"""Fitting of the next request: decide, then mask, compress, truncate or refuse, until it fits."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ class FittingDeps:
     masked: Callable[[Masked], Awaitable[None]] | None = None
     """Tells them of tool results that the model sees no more."""
     begun: Callable[[], Awaitable[None]] | None = None
-    """Has them told that the turn begins, before what is done to make its request fit."""
+    """Announces the turn, before anything is done to make its request fit."""
     on_retry: Callable[[UserFacingError, float], object] | None = None
     """Called with the reason and the seconds before each time that the model is asked again."""
     engine_for: Callable[[Profile], Engine]
     refused: Report | None = None
-    """What is known of the request that the provider has just refused as too long."""
+    """The token counts of the request that the provider has just refused as too long."""
 
     def engine(self, sized: Sizes) -> Engine:
-        """What compression works with, for this model and as it counts this conversation."""
+        """Compression's engine for this model, as it counts this conversation."""
         return self.engine_for(replace(self.profile, calibration=sized.calibration))
 
 
@@ -79,16 +79,16 @@ class Prepared:
     rests: bool = False
     """Summarising failed so often that no model is asked."""
     extractable: bool = False
-    """But an extract may stand in for one."""
+    """An extract may stand in for the model all the same."""
 
 
 @dataclass(slots=True)
 class _Tried:
-    """What has been tried for this request already."""
+    """Attempts that were made for this request already."""
 
     compression_failed: bool = False
     decisions: list[dict[str, str]] = field(default_factory=list)
-    """What was decided before, in order; the manifest tells the way and not only its end."""
+    """Earlier decisions, in order; the manifest tells the way and not only its end."""
 
 
 async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool = False) -> Prepared:
@@ -120,7 +120,7 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
 
 
 async def _tell_beginning(deps: FittingDeps) -> None:
-    """Events out of their order would be a gap, which viewers fill by one ``state``."""
+    """Announce the turn first: events out of order are a gap, filled by one ``state``."""
     if deps.begun is not None:
         await deps.begun()
 
@@ -150,7 +150,7 @@ def _items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
 
 
 async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
-    """The same once no compression is under way that the conversation waits for."""
+    """The request, not judged yet, once no compression locks the conversation."""
     while True:
         snapshot = await aunlocked_snapshot_with_tail(conversation_id)
         if snapshot is not None:
@@ -185,7 +185,7 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
 
 
 async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepared:
-    """The same with the policy's decision, which is recorded in the manifest."""
+    """The request with the policy's decision, which is recorded in the manifest."""
     snapshot, sized = prepared.snapshot, prepared.sizes
     settings = policy_settings(snapshot)
     state = PolicyState()
@@ -228,7 +228,7 @@ async def _with_standing(
 
 
 def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried) -> PolicyState:
-    """What could be done, found out without a database."""
+    """The actions that are possible, found without the database."""
     items = _items(snapshot)
     settings = compression_settings(snapshot)
     compressible = not tried.compression_failed
@@ -353,7 +353,7 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
 
 
 async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:
-    """After a turn: mask what is worth it, and write the next summary before it is needed."""
+    """Mask what is worth it after a turn, and write the next summary before it is needed."""
     prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
     if prepared.decision.action is ContextAction.MASK:
         await _mask(conversation_id, deps, prepared)

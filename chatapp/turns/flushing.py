@@ -1,4 +1,4 @@
-"""Showing replies while they are written: stored first, then rendered once for all viewers."""
+"""Flushes of replies while they are written: stored, then rendered once for all viewers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Flusher:
         self._checkpoints = Checkpoints()
 
     def begin(self, stream: LiveStream) -> None:
-        """Show what comes from now on."""
+        """Show the reply from now on as it comes."""
         stream.flusher = asyncio.create_task(
             self._flush_when_due(stream), name=f"showing turn {stream.job.turn}"
         )
@@ -61,7 +61,7 @@ class Flusher:
             stream.flushing = False
 
     async def _flush(self, stream: LiveStream) -> None:
-        """Store what came, then tell viewers. Never raises."""
+        """Store the buffered text, then tell viewers. Never raises."""
         try:
             # A thread that stores meanwhile would wait for Python's lock at each statement.
             await stream.announced.wait()

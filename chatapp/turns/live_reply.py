@@ -58,7 +58,7 @@ class LiveStream:
     """A piece of it is being stored and shown right now."""
     phase: Phase = Phase.WAITING
     text: str = ""
-    """What viewers have been told. All of it is stored: see ``gather``."""
+    """The text that viewers have been told. All of it is stored: see ``gather``."""
     reasoning: str = ""
     manifest: dict[str, Any] = field(default_factory=dict)
     request_sent: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,7 +77,7 @@ class LiveStream:
     _unseen: list[tuple[str, str]] = field(default_factory=list)
     """Text and reasoning that were told while nobody looked, and are not rendered yet."""
     _unrendered: list[tuple[str, str]] = field(default_factory=list)
-    """The same for those who look."""
+    """Text and reasoning that viewers are told and that are not rendered yet."""
     _rendering: float = 0.0
     """Seconds that the last rendering took."""
     _flushed_at: float = 0.0
@@ -122,7 +122,7 @@ class LiveStream:
             self.end(Phase.LOST)
 
     def add(self, text: str = "", reasoning: str = "") -> None:
-        """Take what the model said."""
+        """Buffer a piece of the reply."""
         if text:
             self._new_text.append(text)
         if reasoning:
@@ -142,14 +142,14 @@ class LiveStream:
 
     @property
     def pending(self) -> bool:
-        """Whether something came that viewers have not been told."""
+        """Whether text is buffered that viewers have not been told."""
         return bool(self._new_text or self._new_reasoning or any(self._gathered))
 
     def gather(self) -> Checkpoint:
-        """All that came so far, to be stored before :meth:`take` counts it as shown.
+        """The whole reply so far, to be stored before :meth:`take` counts it as shown.
 
-        Then whatever is read from the database is never less than what any viewer has, in any
-        process and after the death of this one.
+        So the database never has less than any viewer, in any process and after the death of this
+        one.
         """
         text, reasoning = self._gathered
         self._gathered = text + "".join(self._new_text), reasoning + "".join(self._new_reasoning)
@@ -166,7 +166,7 @@ class LiveStream:
         )
 
     def take(self, *, shown: bool) -> tuple[str, str]:
-        """What was gathered; it counts as told from here on. ``shown``: somebody looks."""
+        """The gathered text and reasoning, told from here on. ``shown``: somebody looks."""
         (text, reasoning), self._gathered = self._gathered, ("", "")
         self.text += text
         self.reasoning += reasoning
@@ -188,9 +188,9 @@ class LiveStream:
         return self._renderer.open_length + sum(len(one) for pair in waiting for one in pair)
 
     def catch_up(self) -> None:
-        """Render a portion of what came while nobody looked.
+        """Render a portion of the text that came while nobody looked.
 
-        Who has come since was shown it as a whole: in the next update it would come once more.
+        A viewer that has come since was shown all of it: the next update must not bring it again.
         """
         text, reasoning = _joined(self._unseen)
         self._renderer.feed(text[:PORTION], reasoning[:PORTION])
@@ -198,7 +198,7 @@ class LiveStream:
         self._unseen = [rest] if any(rest) else []
 
     def render(self) -> markdown.Update:
-        """What the last flush changes on the screen. Slow renderings space the flushes out."""
+        """The screen's update by the last flush. Slow renderings space the flushes out."""
         begun = time.monotonic()
         update = self._renderer.feed(*_joined(self._unrendered))
         self._unrendered.clear()

@@ -1,7 +1,8 @@
-"""Runs turns: one task a turn, belonging to its conversation and to no socket.
+"""The runner of turns: one task a turn, belonging to its conversation and to no socket.
 
 A process keeps its turns by leases, stores their texts and then shows them, stops them, and ends
-them in order when it is told to. What a killed process leaves, any process's sweep interrupts.
+them in order when it is told to. Turns that a killed process leaves are interrupted by any
+process's sweep.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from compression.types import Outcome
 logger = logging.getLogger(__name__)
 Begun = TypeVar("Begun", bound=Accepted | Queued)
 
-# Seconds by which a turn is ahead of being announced: rendering that would delay the request.
+# Delay before announcing a turn, so that rendering does not hold up the request. Seconds.
 HEAD_START = 0.02
 
 
@@ -131,7 +132,7 @@ class Runner:
             stream.end(Phase.STOPPING)
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """A task that is kept from being forgotten, and waited for at the end."""
+        """Start a task that is held until it is done, and cancelled at shutdown."""
         task = asyncio.create_task(work, name=name)
         self._jobs.add(task)
         task.add_done_callback(self._forget)
@@ -180,7 +181,7 @@ class Runner:
         await self._bus.aclose()
 
     async def _run(self, stream: LiveStream) -> None:
-        """One turn, and what follows it. Never raises."""
+        """Run one turn, and what follows it. Never raises."""
         await self._driver.run(stream)
         self._streams.pop(stream.job.turn, None)
         self._pace.streams = len(self._streams)
@@ -188,5 +189,5 @@ class Runner:
             self.spawn(self._afterwards.follow(stream.job), f"after turn {stream.job.turn}")
 
     async def send_orphaned_queues(self) -> None:
-        """Send what waits in conversations whose turn ended with its process."""
+        """Send queued messages whose turn ended without sending them."""
         await self._afterwards.send_orphaned_queues()

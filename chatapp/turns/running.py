@@ -40,7 +40,7 @@ FINISH_TRIES = 8
 
 
 async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -> FittingDeps:
-    """What is needed to make a turn's request fit. Raises LLMError for no model at all."""
+    """The dependencies of fitting a turn's request. Raises LLMError for no model at all."""
     return FittingDeps(
         profile=await services.catalogue.profile(job.model),
         counter=services.counter,
@@ -69,7 +69,7 @@ class TurnDriver:
         self._spawn = spawn
 
     async def run(self, stream: LiveStream) -> None:
-        """One turn from its first to its last write. Never raises."""
+        """Run one turn from its first to its last write. Never raises."""
         with activity_log.about(conversation=stream.job.conversation_id, turn=stream.job.turn):
             ending = await self._ending_of(stream)
         last_write = asyncio.create_task(self._finish(stream, ending))
@@ -84,7 +84,7 @@ class TurnDriver:
                 logger.exception("The end of turn %s could not be stored.", stream.job.turn)
 
     async def _ending_of(self, stream: LiveStream) -> progress.Ending:
-        """Run the turn; how it ended."""
+        """Run the turn; returns how it ended."""
         self._flusher.begin(stream)
         try:
             stream.begin()
@@ -145,7 +145,7 @@ class TurnDriver:
         return None
 
     async def _with_text(self, stream: LiveStream, ending: progress.Ending) -> progress.Ending:
-        """The ending with all that came."""
+        """The ending with the whole text of the reply."""
         stream.gather()
         stream.take(shown=False)
         text = stream.text
@@ -164,7 +164,7 @@ class TurnDriver:
         )
 
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
-        """The turn's last write; tried again while the database is away. Never raises."""
+        """Store the turn's end, again and again while the database is away. Never raises."""
         job = stream.job
         stream.enter(Phase.FINISHING)
         # The end of a turn is told after its beginning, also when nothing was ever asked.

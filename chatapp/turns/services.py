@@ -44,7 +44,7 @@ class Services:
     """Whether the model is asked for a title after a conversation's first reply."""
 
     def engine(self, profile: Profile) -> Engine:
-        """What compression works with for conversations of this model."""
+        """Compression's engine for conversations of this model."""
         sizes = Sizes(
             window=profile.window, reserve=profile.reserve, calibration=profile.calibration
         )
@@ -83,14 +83,14 @@ class Services:
     # Reading for screens: the rows know nothing of windows and calibrations, these functions do.
 
     async def apage(self, user_id: int, code: str, **place: int | None) -> PageView:
-        """What the page of a conversation shows, at ``place`` (before, after or around a seq).
+        """The page of a conversation, at ``place`` (before, after or around a seq).
 
         Raises NotFound.
         """
         return await _apage(user_id, code, self.context_view, **place)
 
     async def achanges(self, conversation_id: int, after: int) -> PageView:
-        """What changed in a conversation since ``after``. Raises NotFound."""
+        """The changes of a conversation since ``after``. Raises NotFound."""
         return await _achanges(conversation_id, after, self.context_view)
 
     async def aoverview(self, conversation_id: int) -> tuple[int, CompressionView, ContextView]:
@@ -98,7 +98,7 @@ class Services:
         return await _aoverview(conversation_id, self.context_view)
 
     async def acontext(self, conversation_id: int, *, model: str = "") -> ContextView:
-        """What the next request of a conversation will use, or would with another ``model``.
+        """Usage of a conversation's next request, or of the one to another ``model``.
 
         Raises NotFound.
         """

@@ -44,7 +44,7 @@ STATUS_OF_REASON = {
 
 
 def status_of(error: UserFacingError, *, began: bool) -> TurnStatus:
-    """How a turn ended when this was why; ``began``: a piece of the reply had come.
+    """The terminal status after an error; ``began``: a piece of the reply had come.
 
     A reply that broke off is interrupted, so that the reader can have it continued.
     """
@@ -108,7 +108,7 @@ Step = RequestSent | TextDelta | ReasoningDelta | ReplyFinished
 
 @dataclass(slots=True)
 class _Reply:
-    """What has come of the reply so far."""
+    """The reply as far as it has come."""
 
     text: bool = False
     reasoning: bool = False
@@ -206,14 +206,14 @@ async def _calibrate(
 
 
 def _wordless(reply: _Reply, finished: Finished) -> LLMError:
-    """What the model did instead of saying anything. No request of ours offers a tool."""
+    """The error of a reply without a word. No request of ours offers a tool."""
     if finished.tool_calls or finished.finish_reason == "tool_calls":
         return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
     return OnlyReasoning() if reply.reasoning else EmptyReply()
 
 
 def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any] | None:
-    """What is said of an ending that the status alone does not explain."""
+    """The explanation of an ending, where the status alone is none."""
     if finished.finish_reason == "refusal":
         return ModelRefused().as_dict()
     if status is TurnStatus.FILTERED:
@@ -226,7 +226,7 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
 
 
 def _reply_finished(reply: _Reply, profile: Profile) -> ReplyFinished:
-    """The terminal status of a reply. Raises what a reply without a word was instead (I6)."""
+    """The end of a reply with its terminal status. Raises the error of one without a word (I6)."""
     finished = reply.finished
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)

@@ -1,4 +1,4 @@
-"""What a process does all the time for its turns: look for stops, renew leases, sweep."""
+"""Upkeep of a process's turns, all the time: look for stops, renew leases, sweep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Keeper:
     """Keeps the turns of this process, and ends those of processes that died.
 
     ``streams`` are the runner's, looked at anew each time; ``stop`` ends one of them;
-    ``send_orphaned_queues`` sends what waits in conversations whose turn ended with its process;
+    ``send_orphaned_queues`` sends messages whose turn ended without sending them;
     ``count`` gives the ruler tokens of a text.
     """
 
@@ -47,13 +47,13 @@ class Keeper:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
-        """Do it from now on, unless that has begun."""
+        """Start the upkeep, unless it has begun."""
         if not self._tasks:
             works = (self._stop_what_is_unwanted, self._renew, self._sweep)
             self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
 
     def end(self) -> list[asyncio.Task[None]]:
-        """Do it no longer; the tasks that are about to end."""
+        """Stop the upkeep; returns its tasks, which are about to end."""
         for task in self._tasks:
             task.cancel()
         return self._tasks
@@ -79,7 +79,7 @@ class Keeper:
     async def _sweep(self) -> None:
         for ended in await progress.asweep(self._count):
             await self._announcer.ended(ended)
-        # Whatever kept the end of a turn from being followed by what waits: it waits no longer.
+        # Queued messages whose turn ended without sending them, whatever the reason.
         await self._send_orphaned_queues()
         await asyncio.sleep(SWEEP_INTERVAL)
 
