@@ -55,7 +55,7 @@ BEHIND = 0.3
 # A run whose end a state has shown is told as ended by itself, by so much later at the latest.
 END_IS_TOLD = 1.0
 SOCKETS_A_USER = 20
-# Nothing is to be said on this socket: so many frames are answered before it is closed.
+# The socket is read-only; it closes after this many client frames.
 FRAMES_ANSWERED = 20
 
 _open_sockets: Counter[int] = Counter()
@@ -124,7 +124,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._follower.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Nothing is to be sent here; whoever does is told so, and at length shown out."""
+        """Answer a client frame with an error; after too many the socket is closed."""
         self._frames += 1
         if self._follower is None or self._frames > FRAMES_ANSWERED + 1:
             return
@@ -217,7 +217,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         return written > known and now - self._text_came_at > ON_ITS_WAY
 
     async def _tell_context(self) -> None:
-        """Another conversation has taught something of a model: the figures are others now."""
+        """Send the figures again: another conversation has taught something of a model."""
         self._figures = wiring.services().catalogue.revision
         context = await wiring.services().acontext(self._conversation_id)
         # Not a newer number than the viewer has been told of: it would come back behind it.
@@ -272,7 +272,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._compressions.stands(json_["version"])
 
     async def _pass_end_on(self, published: Published) -> None:
-        """The end of a run, which is told even where a state has shown already that none runs."""
+        """Pass on the end of a run, even where a state has shown already that none runs."""
         if self._compressions.knows(published.json):
             return
         if published.event_no > self._seen + 1:
@@ -284,7 +284,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._tell_end({name: published.json[name] for name in OUTCOME})
 
     async def _tell_what_is_owed(self, run: Run) -> None:
-        """The end of a run whose own word did not come: what is stored tells how it ended."""
+        """Tell the end of a run whose own event did not come, from what is stored."""
         outcome = await ahow_it_ended(
             self._conversation_id,
             trigger=Trigger(run.trigger),
@@ -295,7 +295,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._tell_end(facts, made_up=True)
 
     async def _tell_end(self, facts: dict[str, Any], *, made_up: bool = False) -> None:
-        """How a run ended, with the conversation as it is by now."""
+        """Tell how a run ended, with the conversation as it is by now."""
         _, compression, context = await wiring.services().aoverview(self._conversation_id)
         self._compressions.ended(
             running=compression.running, version=compression.version, made_up=made_up

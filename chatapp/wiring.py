@@ -62,13 +62,13 @@ def _cost_of(model: str, usage: TokenUsage) -> float | None:
 
 
 async def _learned(model: str, fact: str, value: Learned) -> None:
-    """By the catalogue, so that it counts from the next request on."""
+    """Have the catalogue learn it, so that it counts from the next request on."""
     await services().catalogue.learn(model, fact, value)
 
 
 @cache
 def pace() -> Pace:
-    """How often this process shows a reply."""
+    """The pace at which this process shows replies."""
     return Pace()
 
 
@@ -96,20 +96,20 @@ def services() -> Services:
 
 @cache
 def bus() -> Bus:
-    """Who looks at what. Other processes exist only with Redis."""
+    """The bus of events. Other processes exist only with Redis."""
     layer = get_channel_layer() if settings.REDIS_URL else None
     return Bus(layer, fragments.render_event, rendering_pool())
 
 
 @cache
 def rendering_pool() -> RenderingPool:
-    """Where pages and catch-ups are rendered."""
+    """The threads in which pages and catch-ups are rendered."""
     return RenderingPool()
 
 
 @cache
 def announcer() -> Announcer:
-    """What viewers are told; it hears of compressions by their signals."""
+    """The announcer to viewers; it hears of compressions by their signals."""
     made = Announcer(services(), bus())
     signals.compression_started.connect(made.compression_started, weak=False)
     signals.compression_progress.connect(made.compression_progress, weak=False)
