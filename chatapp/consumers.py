@@ -48,11 +48,11 @@ LOOK_IDLE = 9.0
 # minutes earlier, so that those who came together do not come back together.
 LIFETIME = 23 * 3600.0
 LIFETIME_SPREAD = 600.0
-# Text that has come within that time before a look says that more is on its way.
+# Seconds. Text that came so shortly before a look means that more is on its way.
 ON_ITS_WAY = 0.5
 # A text that is behind its own events cannot be had: the database takes none. So long it is left.
 BEHIND = 0.3
-# A run whose end a state has shown is told as ended by itself, by so much later at the latest.
+# Seconds to wait for the event of an end that a state has shown already; then it is made up.
 END_IS_TOLD = 1.0
 SOCKETS_A_USER = 20
 # The socket is read-only; it closes after this many client frames.
@@ -156,7 +156,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         except NotFound:
             await self.close(NO_SUCH_CONVERSATION)
         except Exception:
-            # Whatever it is: the page comes back after this code, and reads the state anew.
+            # Any error: the page comes back after this code, and reads the state anew.
             logger.exception("A viewer of conversation %s is sent away.", self._conversation_id)
             await self.close(1011)
 

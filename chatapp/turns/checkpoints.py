@@ -25,7 +25,7 @@ A_CHARACTER = 6e-8
 # Seconds after which words are shown that could not be stored: the database is away, and a reply
 # that goes on is worth more than the words that a crash at that very moment would take back.
 PATIENCE = 1.0
-# Before what could not be stored is tried again.
+# Seconds before a failed write is tried again.
 RETRY_INTERVAL = 0.2
 
 

@@ -142,7 +142,7 @@ class Runner:
         self._jobs.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        # Of a refusal whoever asked was told; where it came from is nobody's concern.
+        # Whoever asked has been told of a refusal; its traceback helps nobody.
         refused = isinstance(error, UserFacingError)
         level, trace = (logging.INFO, None) if refused else (logging.ERROR, error)
         logger.log(level, "%s: %s", task.get_name(), error, exc_info=trace)
@@ -170,7 +170,7 @@ class Runner:
         """End every turn as interrupted with its text stored, then stop."""
         self._ending = True
         for stream in self._streams.values():
-            # Whoever was to tell of the beginning may be cancelled before its first step.
+            # The task that announces the turn may be cancelled before its first step.
             stream.announced.set()
             stream.end(Phase.SHUTTING_DOWN)
         for task in self._jobs:

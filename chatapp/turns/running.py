@@ -80,7 +80,7 @@ class TurnDriver:
                 # A second Stop, or the shutdown, which waits for this task: the ending stands.
                 continue
             except Exception:
-                # Whatever it is: a turn that is kept here would have its lease renewed for ever.
+                # Any error: a turn that stayed here would have its lease renewed for ever.
                 logger.exception("The end of turn %s could not be stored.", stream.job.turn)
 
     async def _ending_of(self, stream: LiveStream) -> progress.Ending:
@@ -108,7 +108,7 @@ class TurnDriver:
             status = status_of(error, began=stream.began)
             ending = progress.Ending(status=status, error=error.as_dict())
         except Exception:
-            # The end of the way: whatever broke, the turn gets its status and the log the reason.
+            # Any other error: the turn gets its status, and the log the reason.
             logger.exception("Turn %s failed.", stream.job.turn)
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
         return ending
@@ -167,7 +167,7 @@ class TurnDriver:
         """Store the turn's end, again and again while the database is away. Never raises."""
         job = stream.job
         stream.enter(Phase.FINISHING)
-        # The end of a turn is told after its beginning, also when nothing was ever asked.
+        # Viewers are told of the end after the beginning, even if no request was ever sent.
         await stream.ensure_announced()
         await self._flusher.finish(stream)
         ending = await self._with_text(stream, ending)

@@ -23,7 +23,7 @@ from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
 from compression.types import Sizes
 
-# The demo model's summaries take so long, so that the indicator can be seen. Seconds.
+# Seconds that a summary of the demo model takes, so that the indicator can be seen.
 DEMO_PACE = 2.0
 
 

@@ -17,9 +17,9 @@ from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Completion, Draft, Item, Ledger
 
-# By what factor a refused prompt was too long, where its server does not say.
+# The factor by which a refused prompt is taken as too long, where its server does not say.
 TOO_LONG = 1.5
-# Added to what it says: no two prompts are counted quite alike.
+# Added to the factor that it says: no two prompts are counted quite alike.
 MARGIN = 1.05
 
 

@@ -31,7 +31,7 @@ from compression.exceptions import UserFacingError
 from compression.planning.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
 
-# By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
+# The error assumed in our own count when a provider refuses a request and gives no figure.
 DOUBT = 0.1
 
 # What the provider says at the end -> the turn's terminal status; anything else is a normal end.

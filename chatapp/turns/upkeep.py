@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 STOPS_INTERVAL = 0.9
 RENEWAL_INTERVAL = 10.0
 SWEEP_INTERVAL = 5.0
-# Before work that failed is tried again: a database that is away is not asked in a tight loop.
+# Seconds before failed work is tried again: a database that is away is not asked in a tight loop.
 RETRY_INTERVAL = 1.0
 
 

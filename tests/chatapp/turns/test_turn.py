@@ -483,7 +483,7 @@ async def test_a_reply_without_words_is_told_as_what_it_was(
 ) -> None:
     """A tool call was told as "answered with nothing", a refusal as a provider's filter.
 
-    Breaks when: ``_conclude`` looks at the text alone.
+    Breaks when: ``_reply_finished`` looks at the text alone.
     """
     async with staged(alice, tmp_path) as stage:
         stage.upstream.enqueue(script)
