@@ -48,14 +48,14 @@ LOOK_IDLE = 9.0
 # minutes earlier, so that those who came together do not come back together.
 LIFETIME = 23 * 3600.0
 LIFETIME_SPREAD = 600.0
-# Text that has come within that time before a look says that more is on its way.
+# Seconds. Text that came so shortly before a look means that more is on its way.
 ON_ITS_WAY = 0.5
 # A text that is behind its own events cannot be had: the database takes none. So long it is left.
 BEHIND = 0.3
-# A run whose end a state has shown is told as ended by itself, by so much later at the latest.
+# Seconds to wait for the event of an end that a state has shown already; then it is made up.
 END_IS_TOLD = 1.0
 SOCKETS_A_USER = 20
-# Nothing is to be said on this socket: so many frames are answered before it is closed.
+# The socket is read-only; it closes after this many client frames.
 FRAMES_ANSWERED = 20
 
 _open_sockets: Counter[int] = Counter()
@@ -99,8 +99,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self._conversation_id: int = conversation_id
         self._seen = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         self._state_no = -1
-        self._told: Reply | None = None
-        # The open turn's reply as far as the viewer has it, if it has its message at all.
+        self._reply: Reply | None = None
+        """The open turn's reply as far as the viewer has it; None before it has its message."""
         self._text_came_at = 0.0
         self._newest = 0
         # The seq of the message that it was told of last.
@@ -124,7 +124,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._follower.cancel()
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Nothing is to be sent here; whoever does is told so, and at length shown out."""
+        """Answer a client frame with an error; after too many the socket is closed."""
         self._frames += 1
         if self._follower is None or self._frames > FRAMES_ANSWERED + 1:
             return
@@ -156,7 +156,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         except NotFound:
             await self.close(NO_SUCH_CONVERSATION)
         except Exception:
-            # Whatever it is: the page comes back after this code, and reads the state anew.
+            # Any error: the page comes back after this code, and reads the state anew.
             logger.exception("A viewer of conversation %s is sent away.", self._conversation_id)
             await self.close(1011)
 
@@ -196,14 +196,14 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             raise NotFound
         # A layer may lose one of several events of a number: what it brought is read once more.
         unsure = self._seen != self._state_no and wiring.bus().lossy
-        told = (self._seen, self._compressions.run is not None, self._open)
+        announced = (self._seen, self._compressions.run is not None, self._open)
         if (
             unsure
-            or (glance.event_no, glance.running, glance.opened) != told
+            or (glance.event_no, glance.running, glance.opened) != announced
             or self._stands_still(glance.written)
         ):
             await self._catch_up()
-        elif self._figures != wiring.machinery().catalogue.revision:
+        elif self._figures != wiring.services().catalogue.revision:
             await self._tell_context()
         owed = self._compressions.owed
         if owed is not None and asyncio.get_running_loop().time() >= self._compressions.owed_at:
@@ -212,14 +212,14 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     def _stands_still(self, written: int) -> bool:
         """Whether the reply has gone on without the viewer: its text raises no number."""
-        known = self._told.characters + self._told.thoughts if self._told else 0
+        known = self._reply.characters + self._reply.thoughts if self._reply else 0
         now = asyncio.get_running_loop().time()
         return written > known and now - self._text_came_at > ON_ITS_WAY
 
     async def _tell_context(self) -> None:
-        """Another conversation has taught something of a model: the figures are others now."""
-        self._figures = wiring.machinery().catalogue.revision
-        context = await wiring.machinery().acontext(self._conversation_id)
+        """Send the figures again: another conversation has taught something of a model."""
+        self._figures = wiring.services().catalogue.revision
+        context = await wiring.services().acontext(self._conversation_id)
         # Not a newer number than the viewer has been told of: it would come back behind it.
         about = common(self._conversation_id, self._seen)
         await self._send_event(events.Context(context=context, **about))
@@ -260,9 +260,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._open = True
                 # Of one number too: where the empty reply was lost there is nothing to add to.
                 if json_["reply_seq"] == self._newest:
-                    self._told = Reply(seq=self._newest)
+                    self._reply = Reply(seq=self._newest)
             case "turn-finished":
-                self._open, self._told = False, None
+                self._open, self._reply = False, None
             case "compression-started":
                 self._compressions.started(json_)
             case "compression-completed":
@@ -272,7 +272,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._compressions.stands(json_["version"])
 
     async def _pass_end_on(self, published: Published) -> None:
-        """The end of a run, which is told even where a state has shown already that none runs."""
+        """Pass on the end of a run, even where a state has shown already that none runs."""
         if self._compressions.knows(published.json):
             return
         if published.event_no > self._seen + 1:
@@ -284,7 +284,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._tell_end({name: published.json[name] for name in OUTCOME})
 
     async def _tell_what_is_owed(self, run: Run) -> None:
-        """The end of a run whose own word did not come: what is stored tells how it ended."""
+        """Tell the end of a run whose own event did not come, from what is stored."""
         outcome = await ahow_it_ended(
             self._conversation_id,
             trigger=Trigger(run.trigger),
@@ -295,8 +295,8 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         await self._tell_end(facts, made_up=True)
 
     async def _tell_end(self, facts: dict[str, Any], *, made_up: bool = False) -> None:
-        """How a run ended, with the conversation as it is by now."""
-        _, compression, context = await wiring.machinery().aoverview(self._conversation_id)
+        """Tell how a run ended, with the conversation as it is by now."""
+        _, compression, context = await wiring.services().aoverview(self._conversation_id)
         self._compressions.ended(
             running=compression.running, version=compression.version, made_up=made_up
         )
@@ -319,7 +319,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self._send_published(published)
 
     def _known(self, delta: dict[str, Any]) -> Reply | None:
-        return self._told if self._told and self._told.seq == delta["seq"] else None
+        return self._reply if self._reply and self._reply.seq == delta["seq"] else None
 
     def _misses(self, delta: dict[str, Any]) -> bool:
         """Whether something before the delta is missing."""
@@ -330,16 +330,16 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """Send one ``state``: all that changed since what the viewer has been told."""
         # Several events share a number, and the viewer may have only the first of them.
         after = max(0, self._seen - 1)
-        self._figures = wiring.machinery().catalogue.revision
-        change = await wiring.machinery().achanges(self._conversation_id, after)
+        self._figures = wiring.services().catalogue.revision
+        change = await wiring.services().achanges(self._conversation_id, after)
         event_no = change.conversation.event_no
         if self._seen > event_no:
             # The viewer saw a later state than there is, as after a restored backup.
-            self._seen, self._told = 0, None
-            change = await wiring.machinery().achanges(self._conversation_id, 0)
+            self._seen, self._reply = 0, None
+            change = await wiring.services().achanges(self._conversation_id, 0)
         turn = change.turn
-        if turn is not None and self._told is not None:
-            turn = self._told.at_least(turn)
+        if turn is not None and self._reply is not None:
+            turn = self._reply.at_least(turn)
         state = events.State(
             after=self._seen,
             conversation=change.conversation,
@@ -354,7 +354,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         )
         self._seen = self._state_no = event_no
         self._open = turn is not None
-        self._told = Reply.of(turn) if turn else None
+        self._reply = Reply.of(turn) if turn else None
         tell_by = asyncio.get_running_loop().time() + END_IS_TOLD
         self._compressions.shown(change.compression, tell_by=tell_by)
         await self._send_event(state)

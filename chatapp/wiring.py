@@ -14,6 +14,7 @@ from django.conf import settings
 from chatapp.actions.import_jobs import Importer
 from chatapp.conversations import import_jobs, progress
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.deployment.process_lock import ProcessLock
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
 from chatapp.llm.catalogue import Catalogue
@@ -27,9 +28,8 @@ from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.metering import MeteredClient
 from chatapp.turns.pacing import Pace
-from chatapp.turns.process_lock import Presence
 from chatapp.turns.runner import Runner
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from compression import signals, store
 from compression.database import AWAY, across, database_file, drop
 from compression.tokens import default_counter
@@ -57,27 +57,27 @@ def _client() -> LLMClient:
 
 
 def _cost_of(model: str, usage: TokenUsage) -> float | None:
-    profile = machinery().catalogue.known_profile(model)
+    profile = services().catalogue.known_profile(model)
     return profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
 
 async def _learned(model: str, fact: str, value: Learned) -> None:
-    """By the catalogue, so that it counts from the next request on."""
-    await machinery().catalogue.learn(model, fact, value)
+    """Have the catalogue learn it, so that it counts from the next request on."""
+    await services().catalogue.learn(model, fact, value)
 
 
 @cache
 def pace() -> Pace:
-    """How often this process shows a reply."""
+    """The pace at which this process shows replies."""
     return Pace()
 
 
 @cache
-def machinery() -> Machinery:
-    """What turns run on."""
+def services() -> Services:
+    """The services that turns run on."""
     recorded = RecordedClient(_client(), ActivityLog(settings.ACTIVITY_LOG_DIR))
     client = MeteredClient(recorded, default_counter(), _cost_of)
-    return Machinery(
+    return Services(
         client=client,
         catalogue=Catalogue(
             client,
@@ -96,21 +96,21 @@ def machinery() -> Machinery:
 
 @cache
 def bus() -> Bus:
-    """Who looks at what. Other processes exist only with Redis."""
+    """The bus of events. Other processes exist only with Redis."""
     layer = get_channel_layer() if settings.REDIS_URL else None
     return Bus(layer, fragments.render_event, rendering_pool())
 
 
 @cache
 def rendering_pool() -> RenderingPool:
-    """Where pages and catch-ups are rendered."""
+    """The threads in which pages and catch-ups are rendered."""
     return RenderingPool()
 
 
 @cache
 def announcer() -> Announcer:
-    """What viewers are told; it hears of compressions by their signals."""
-    made = Announcer(machinery(), bus())
+    """The announcer to viewers; it hears of compressions by their signals."""
+    made = Announcer(services(), bus())
     signals.compression_started.connect(made.compression_started, weak=False)
     signals.compression_progress.connect(made.compression_progress, weak=False)
     signals.compression_completed.connect(made.compression_completed, weak=False)
@@ -119,38 +119,38 @@ def announcer() -> Announcer:
 
 
 @cache
-def presence() -> Presence:
-    """This process among those of the same database; nobody is counted but on SQLite."""
+def process_lock() -> ProcessLock:
+    """The lock that tells whether other processes serve the same database; SQLite only."""
     file = database_file()
-    return Presence(Path(f"{file}-serving") if file else None)
+    return ProcessLock(Path(f"{file}-serving") if file else None)
 
 
 @cache
 def importer() -> Importer:
     """The imports of this process."""
-    presence().arrive()
+    process_lock().acquire()
     return Importer(
         Path(settings.IMPORT_DIR),
-        counter=machinery().counter,
-        most_pinned=lambda model: machinery().catalogue.known_profile(model).most_pinned,
+        counter=services().counter,
+        most_pinned=lambda model: services().catalogue.known_profile(model).most_pinned,
     )
 
 
-def arrive() -> None:
-    """Be counted, and end what dead processes held if no other one lives.
+def register_process() -> None:
+    """Take the lock of the processes; if no other one lives, end what the dead ones held.
 
-    Before this process can hold a lease: what is found would be taken for a dead one's.
+    Call it before this process holds a lease: its own would be taken for a dead one's.
     """
-    presence().arrive(_take_over)
+    process_lock().acquire(_take_over)
 
 
-_aarrive = across(arrive)
+_aregister_process = across(register_process)
 
 
 def _take_over() -> None:
     try:
-        progress.abandon()
-        import_jobs.abandon()
+        progress.expire_open_turns()
+        import_jobs.expire_open_jobs()
         store.release_all()
     except AWAY as error:
         # Not migrated, or away: what was held expires by itself.
@@ -160,9 +160,9 @@ def _take_over() -> None:
 @cache
 def runner() -> Runner:
     """The turns of this process."""
-    # For servers that tell no beginning; the others have arrived.
-    presence().arrive()
-    return Runner(machinery(), bus(), announcer(), pace(), rendering_pool())
+    # For servers without a startup hook; with one it is registered already.
+    process_lock().acquire()
+    return Runner(services(), bus(), announcer(), pace(), rendering_pool())
 
 
 def started() -> bool:
@@ -172,13 +172,13 @@ def started() -> bool:
 
 async def start() -> None:
     """Begin to sweep what crashed processes left, and ask which models there are."""
-    await _aarrive()
+    await _aregister_process()
     if not demo():
         # In a thread: what is served already is not to wait for it.
         await asyncio.to_thread(import_module, "chatapp.llm.openai_compatible.client")
     runner().keep()
     importer().keep()
-    runner().spawn(machinery().catalogue.warm(machinery().summary_model), "asking for the models")
+    runner().spawn(services().catalogue.warm(services().summary_model), "asking for the models")
 
 
 async def shutdown() -> None:
@@ -189,6 +189,6 @@ async def shutdown() -> None:
         await importer().shutdown()
     if started():
         await runner().shutdown()
-        await machinery().client.aclose()
+        await services().client.aclose()
     # Last: the ends of turns are rendered there.
     rendering_pool().shutdown()

@@ -70,7 +70,7 @@ async def to_its_end(unit: Awaitable[R]) -> R:
         return await task
 
 
-async def uncut(unit: Awaitable[None]) -> None:
+async def shielded(unit: Awaitable[None]) -> None:
     """Await what must be done to its end; a cancellation meanwhile holds, but only then."""
     task = asyncio.ensure_future(unit)
     try:

@@ -26,7 +26,7 @@ from compression.exceptions import (
 )
 from compression.judging.bill import Accounting, account
 from compression.judging.judge import Case, Judgement
-from compression.leases import holding, to_its_end, uncut
+from compression.leases import holding, shielded, to_its_end
 from compression.planning import planner
 from compression.store import Base, FitDraft
 from compression.summarizers.ladder import Ladder
@@ -283,7 +283,7 @@ class Run:
         )
 
     async def _end(self, outcome: Outcome) -> None:
-        await uncut(self._finish(outcome))
+        await shielded(self._finish(outcome))
 
     async def _finish(self, outcome: Outcome) -> None:
         """Give the lease back, keep the failed attempts, and say how it ended."""

@@ -40,7 +40,7 @@ class _KeptPrices(PriceList):
 
 def _forget() -> None:
     for made in (
-        wiring.machinery,
+        wiring.services,
         wiring.bus,
         wiring.announcer,
         wiring.runner,

@@ -8,10 +8,10 @@ from typing import Any
 from chatapp import wiring
 from chatapp.actions.messages import stop
 from chatapp.conversations import access, branching
-from chatapp.conversations.reading import aowned_frame
+from chatapp.conversations.reading import aowned_snapshot_without_tail
 from chatapp.errors import NothingToStop
 from chatapp.turns.fitting import compression_settings
-from compression import services
+from compression import services as compression_services
 
 
 async def continue_in_new(user_id: int, code: str) -> str:
@@ -19,9 +19,9 @@ async def continue_in_new(user_id: int, code: str) -> str:
 
     Raises NotFound.
     """
-    frame = await aowned_frame(user_id, code)
-    tokens = wiring.machinery().counter.count(frame.summary)
-    turns = compression_settings(frame).keep_turns
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    tokens = wiring.services().counter.count(snapshot.summary)
+    turns = compression_settings(snapshot).keep_turns
     return await branching.acontinue_in_new(user_id, code, turns, tokens)
 
 
@@ -31,7 +31,8 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
     Deleting ends what runs: nobody waits for it any more, and it may cost money.
     """
     if field == "deleted_at" and on:
-        await services.cancel((await aowned_frame(user_id, code)).conversation_id)
+        snapshot = await aowned_snapshot_without_tail(user_id, code)
+        await compression_services.cancel(snapshot.conversation_id)
         with suppress(NothingToStop):
             await stop(user_id, code)
     await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))
@@ -40,7 +41,7 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
     """Write settings of a conversation and tell its viewers. Raises NotFound."""
     event_no = await access.achange(user_id, code, changes)
-    frame = await aowned_frame(user_id, code)
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
     if "title" in changes:
-        await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])
-    await wiring.bus().nudge(frame.conversation_id)
+        await wiring.announcer().title(snapshot.conversation_id, event_no, changes["title"])
+    await wiring.bus().nudge(snapshot.conversation_id)

@@ -66,7 +66,7 @@ class Importer:
     def __init__(
         self, folder: Path, *, counter: TokenCounter, most_pinned: Callable[[str], int]
     ) -> None:
-        self.holder = secrets.token_hex(16)
+        self.process_id = secrets.token_hex(16)
         self._folder = folder
         self._counter = counter
         self._most_pinned = most_pinned
@@ -93,7 +93,7 @@ class Importer:
         path = self.path_of(code)
         try:
             job_id = await import_jobs.abegin(
-                owner_id, code, file_name=file_name, size=size, holder=self.holder
+                owner_id, code, file_name=file_name, size=size, process_id=self.process_id
             )
         except BaseException:
             path.unlink(missing_ok=True)
@@ -212,7 +212,7 @@ class Importer:
         report = job.report.as_json()
         report["conversations"] = [one for one in report["conversations"] if not one["created"]]
         return await import_jobs.anote(
-            self.holder,
+            self.process_id,
             job.id,
             done=job.report.done,
             total=job.total,
@@ -223,7 +223,7 @@ class Importer:
     async def _is_gone(self, job: _Job) -> bool:
         """Whether the job is no longer this process's; False while that cannot be known."""
         try:
-            return job.id not in await import_jobs.arenew(self.holder, [job.id])
+            return job.id not in await import_jobs.arenew(self.process_id, [job.id])
         except AWAY:
             return False
 
@@ -238,7 +238,7 @@ class Importer:
             if job.error is not None and report["conversations"]:
                 job.error.partial_kept = True
             await import_jobs.aend(
-                self.holder,
+                self.process_id,
                 job.id,
                 state,
                 done=report["imported"] + report["already"] + job.report.unreadable,
@@ -258,7 +258,7 @@ class Importer:
         jobs = {job.id: job for job in self._jobs.values()}
         if not jobs:
             return
-        held = await import_jobs.arenew(self.holder, list(jobs))
+        held = await import_jobs.arenew(self.process_id, list(jobs))
         for job_id, job in jobs.items():
             if job.task is None or job.code not in self._jobs:
                 continue

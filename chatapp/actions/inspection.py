@@ -9,8 +9,17 @@ from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
-from chatapp.context import build
-from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.context.request import (
+    BuiltRequest,
+    ConversationSnapshot,
+    build_request,
+    instructions,
+    pinned_block,
+    summary_block,
+    visible_tail,
+    wire_of,
+)
+from chatapp.conversations.reading import aowned_snapshot_without_tail, asnapshot_with_tail
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.profiles import Profile
@@ -19,38 +28,38 @@ from compression.planning.truncation import truncate
 
 async def context_parts(user_id: int, code: str) -> ContextParts:
     """The next request as it would be sent now. Raises NotFound."""
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
-    basis = await abasis(frame.conversation_id)
-    return await asyncio.to_thread(_context_parts, basis, profile)
+    owned = await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(owned.model)
+    snapshot = await asnapshot_with_tail(owned.conversation_id)
+    return await asyncio.to_thread(_context_parts, snapshot, profile)
 
 
 async def figures_with(user_id: int, code: str, model: str) -> ContextView:
     """What the next request would use with another model. Raises NotFound, InvalidInput."""
-    frame = await aowned_frame(user_id, code)
-    machinery = wiring.machinery()
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    services = wiring.services()
     # A name that nobody offers is not looked up, which would store it.
-    if model not in await machinery.catalogue.names():
+    if model not in await services.catalogue.names():
         raise InvalidInput.of("model", "There is no such model here.")
     await profile_of(model)
-    return await machinery.acontext(frame.conversation_id, model=model)
+    return await services.acontext(snapshot.conversation_id, model=model)
 
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
     """The messages that are left out of the requests, or else those that the first step of
     truncation would leave out: seq, role, text, tokens. Raises NotFound.
     """
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
-    basis = await abasis(frame.conversation_id)
-    return await asyncio.to_thread(_left_out, basis, profile)
+    owned = await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(owned.model)
+    snapshot = await asnapshot_with_tail(owned.conversation_id)
+    return await asyncio.to_thread(_left_out, snapshot, profile)
 
 
-def _left_out(basis: build.Basis, profile: Profile) -> list[dict[str, Any]]:
-    sized = sizes_of(basis, profile)
-    visible = build.visible_tail(replace(basis, truncated_through=0))
+def _left_out(snapshot: ConversationSnapshot, profile: Profile) -> list[dict[str, Any]]:
+    sized = sizes_of(snapshot, profile)
+    visible = visible_tail(replace(snapshot, truncated_through=0))
     items = [one.as_item() for one in visible]
-    through = basis.truncated_through or truncate(items, sized, truncated_through=0)
+    through = snapshot.truncated_through or truncate(items, sized, truncated_through=0)
     return [
         {
             "seq": item.seq,
@@ -70,7 +79,7 @@ class ContextParts:
     groups: list[dict[str, Any]]
     """name, tokens, messages: [{role, text, tokens}]; those of the tail also have seq (0 for what
     the program puts in) and pinned."""
-    built: build.BuiltRequest
+    built: BuiltRequest
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
@@ -81,14 +90,14 @@ class ContextParts:
         }
 
 
-def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
-    sized = sizes_of(basis, profile)
-    built = build.build_request(basis, sized, system_role=profile.supports_system_role)
+def _context_parts(snapshot: ConversationSnapshot, profile: Profile) -> ContextParts:
+    sized = sizes_of(snapshot, profile)
+    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
     tokens = built.manifest["tokens"]
     heads = (
-        ("system", build.instructions(basis)),
-        ("summary", build.summary_block(basis)),
-        ("pinned", build.pinned_block(basis)),
+        ("system", instructions(snapshot)),
+        ("summary", summary_block(snapshot)),
+        ("pinned", pinned_block(snapshot)),
     )
     groups = [
         {
@@ -98,7 +107,7 @@ def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
         }
         for name, text in heads
     ]
-    visible = build.visible_tail(basis)
+    visible = visible_tail(snapshot)
     pinned = {one.seq for one in visible if one.pinned}
     tail = [
         {
@@ -108,7 +117,7 @@ def _context_parts(basis: build.Basis, profile: Profile) -> ContextParts:
             "seq": one.seq,
             "pinned": one.seq in pinned,
         }
-        for one in build.wire_of(visible)
+        for one in wire_of(visible)
     ]
     groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
     return ContextParts(groups=groups, built=built)

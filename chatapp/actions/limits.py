@@ -6,7 +6,7 @@ import asyncio
 from math import ceil
 
 from chatapp import wiring
-from chatapp.context import build
+from chatapp.context.request import ConversationSnapshot, request_sizes
 from chatapp.context.tokens import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
@@ -17,11 +17,11 @@ from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
 
 
-def sizes_of(basis: build.Basis, profile: Profile) -> Sizes:
+def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
     """What the next request costs besides its messages."""
-    return build.sizes(
-        basis,
-        wiring.machinery().counter,
+    return request_sizes(
+        snapshot,
+        wiring.services().counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
@@ -37,7 +37,7 @@ async def profile_of(model: str) -> Profile:
     """
     if not default_counter().loaded:
         await asyncio.to_thread(default_counter().load)
-    catalogue = wiring.machinery().catalogue
+    catalogue = wiring.services().catalogue
     try:
         return await catalogue.profile(model)
     except LLMError:
@@ -46,7 +46,7 @@ async def profile_of(model: str) -> Profile:
 
 async def count(text: str) -> int:
     """Ruler tokens of a message with this text; a long one is counted in a thread."""
-    counter = wiring.machinery().counter
+    counter = wiring.services().counter
     if len(text) <= INLINE_CHARACTERS:
         return message_tokens(counter, text)
     return await asyncio.to_thread(message_tokens, counter, text)
@@ -57,19 +57,19 @@ def _fits_whole(sized: Sizes, tokens: int) -> bool:
     return sized.share(sized.fixed + sized.summary + tokens) <= 1.0
 
 
-def require_fit(profile: Profile, tokens: int, frame: build.Basis) -> None:
+def require_fit(profile: Profile, tokens: int, snapshot: ConversationSnapshot) -> None:
     """Fixed parts, live constraints and the message must fit into the budget together.
 
     ``tokens`` are the message's, of the ruler. Reads the summary's lines where it is a near
     thing. Raises MessageTooLarge with the figures.
     """
-    sized = sizes_of(frame, profile)
+    sized = sizes_of(snapshot, profile)
     if _fits_whole(sized, tokens):
         return
     constraints = 0
-    if frame.version:
-        counter = wiring.machinery().counter
-        base = store.read_base(frame.conversation_id)
+    if snapshot.version:
+        counter = wiring.services().counter
+        base = store.read_base(snapshot.conversation_id)
         constraints = sum(
             counter.count(entry.text) + MESSAGE_OVERHEAD
             for entry in base.ledger.entries
@@ -89,7 +89,7 @@ def require_fit(profile: Profile, tokens: int, frame: build.Basis) -> None:
 _arequire_fit = across(require_fit)
 
 
-async def check_size(frame: build.Basis, profile: Profile, tokens: int) -> None:
+async def check_size(snapshot: ConversationSnapshot, profile: Profile, tokens: int) -> None:
     """:func:`require_fit` where no transaction is open: most messages need no thread for it."""
-    if not _fits_whole(sizes_of(frame, profile), tokens):
-        await _arequire_fit(profile, tokens, frame)
+    if not _fits_whole(sizes_of(snapshot, profile), tokens):
+        await _arequire_fit(profile, tokens, snapshot)

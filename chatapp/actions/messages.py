@@ -7,9 +7,9 @@ from functools import partial
 
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
-from chatapp.context import build
+from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations import beginning, pins, replacing, sending
-from chatapp.conversations.reading import aowned_frame, aspoken
+from chatapp.conversations.reading import aowned_snapshot_without_tail, aspoken
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.llm.profiles import PINNED_SHARE
 
@@ -24,18 +24,19 @@ async def send(
     client_msg_id: uuid.UUID,
     *,
     last_seen_seq: int | None = None,
-    frame: build.Basis | None = None,
+    snapshot: ConversationSnapshot | None = None,
 ) -> sending.Accepted | sending.Queued:
-    """Store a message and begin its turn; only then answer. ``frame``: from ``aowned_frame``.
+    """Store a message and begin its turn; only then answer.
 
-    Raises NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies
-    and DailyLimit.
+    ``snapshot``: the conversation's, where it is read already; its tail is not needed. Raises
+    NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies and
+    DailyLimit.
     """
-    frame = frame or await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
+    snapshot = snapshot or await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(snapshot.model)
     tokens = await count(text)
     try:
-        await check_size(frame, profile, tokens)
+        await check_size(snapshot, profile, tokens)
     except MessageTooLarge:
         # What was accepted once is answered as then, whatever the room is now.
         before = await sending.arepeated(user_id, code, client_msg_id)
@@ -50,7 +51,7 @@ async def send(
         client_msg_id=client_msg_id,
         tokens=tokens,
         model=profile.name,
-        holder=runner.holder,
+        process_id=runner.process_id,
         last_seen_seq=last_seen_seq,
     )
     result = await runner.begin(acceptance)
@@ -66,7 +67,7 @@ async def _first(text: str, client_msg_id: uuid.UUID, model: str) -> beginning.F
         client_msg_id=client_msg_id,
         tokens=tokens,
         model=profile.name,
-        holder=wiring.runner().holder,
+        process_id=wiring.runner().process_id,
         require_fit=partial(require_fit, profile, tokens),
     )
 
@@ -92,8 +93,8 @@ async def begin_branch(
     clears_draft: bool = False,
 ) -> str:
     """A branch after message ``seq`` that goes on with a message; its code. As :func:`begin`."""
-    frame = await aowned_frame(user_id, code)
-    first = await _first(text, client_msg_id, frame.model)
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    first = await _first(text, client_msg_id, snapshot.model)
     branched = beginning.abegin_branch(user_id, code, seq, first, clears_draft=clears_draft)
     return (await wiring.runner().begin(branched)).code
 
@@ -103,21 +104,21 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
 
     Raises NotFound, TurnOpen, TooManyReplies, Summarised.
     """
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(snapshot.model)
     runner = wiring.runner()
     acceptance = replacing.aregenerate(
-        user_id, code, model=profile.name, holder=runner.holder, seq=seq
+        user_id, code, model=profile.name, process_id=runner.process_id, seq=seq
     )
     return await runner.begin(acceptance)
 
 
 async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.Accepted:
     """Send another text in place of a user message. Raises as :func:`send`, and Summarised."""
-    frame = await aowned_frame(user_id, code)
-    profile = await profile_of(frame.model)
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    profile = await profile_of(snapshot.model)
     tokens = await count(text)
-    await check_size(frame, profile, tokens)
+    await check_size(snapshot, profile, tokens)
     runner = wiring.runner()
     acceptance = replacing.aedit(
         user_id,
@@ -126,32 +127,32 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
         text=text,
         tokens=tokens,
         model=profile.name,
-        holder=runner.holder,
+        process_id=runner.process_id,
     )
     return await runner.begin(acceptance)
 
 
-async def proceed(
+async def continue_reply(
     user_id: int, code: str, client_msg_id: uuid.UUID
 ) -> sending.Accepted | sending.Queued:
     """Ask the model to go on where its reply ended: a message of the person's like any other.
 
     Raises as :func:`send`, and NothingToContinue.
     """
-    frame = await aowned_frame(user_id, code)
-    if not await aspoken(frame.conversation_id):
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    if not await aspoken(snapshot.conversation_id):
         # What was accepted once is answered as then: its own reply may be the one without text.
         before = await sending.arepeated(user_id, code, client_msg_id)
         if before is None:
             raise NothingToContinue
         return before
-    return await send(user_id, code, CONTINUE, client_msg_id, frame=frame)
+    return await send(user_id, code, CONTINUE, client_msg_id, snapshot=snapshot)
 
 
 async def edit_queued(user_id: int, code: str, text: str) -> None:
     """Put another text in place of the one that waits. Raises as :func:`send`, NothingQueued."""
-    frame = await aowned_frame(user_id, code)
-    await check_size(frame, await profile_of(frame.model), await count(text))
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    await check_size(snapshot, await profile_of(snapshot.model), await count(text))
     await sending.achange_queue(user_id, code, "edit", text)
 
 
@@ -161,7 +162,7 @@ async def send_now(user_id: int, code: str) -> None:
         await stop(user_id, code)
     except NothingToStop:
         # The turn has just ended, and with its process perhaps: then nobody else sends it.
-        await wiring.runner().send_stranded()
+        await wiring.runner().send_orphaned_queues()
 
 
 async def stop(user_id: int, code: str) -> None:
@@ -172,8 +173,8 @@ async def stop(user_id: int, code: str) -> None:
 
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
-    frame = await aowned_frame(user_id, code)
-    most = sizes_of(frame, await profile_of(frame.model)).ruler(PINNED_SHARE)
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    most = sizes_of(snapshot, await profile_of(snapshot.model)).ruler(PINNED_SHARE)
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
     )

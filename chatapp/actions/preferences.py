@@ -11,6 +11,6 @@ async def default_model(user_id: int) -> str:
     chosen = await people.adefault_model(user_id)
     if not chosen:
         return ""
-    names = await wiring.machinery().catalogue.names()
+    names = await wiring.services().catalogue.names()
     # A server that did not say what it has may have it.
     return chosen if chosen in names or not names else ""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from django.db import transaction
 
-from chatapp.context.build import Basis
+from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.access import begun_with, branched_with, create, owned
 from chatapp.conversations.branching import branch
-from chatapp.conversations.reading import frame
+from chatapp.conversations.reading import snapshot_without_tail
 from chatapp.conversations.sending import Accepted, accept
 from chatapp.models import Conversation
 from compression.database import across
@@ -26,9 +26,9 @@ class First:
     tokens: int
     """Of the ruler."""
     model: str
-    holder: str
+    process_id: str
     """The process that will run the turn."""
-    require_fit: Callable[[Basis], None]
+    require_fit: Callable[[ConversationSnapshot], None]
     """Raises MessageTooLarge for a conversation into which the message does not fit."""
 
 
@@ -38,7 +38,7 @@ def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
     The second time it is asked for nothing: what was accepted once is answered as then.
     """
     if made:
-        first.require_fit(frame(owned(user_id, code)))
+        first.require_fit(snapshot_without_tail(owned(user_id, code)))
     accepted = accept(
         user_id,
         code,
@@ -46,7 +46,7 @@ def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
         client_msg_id=first.client_msg_id,
         tokens=first.tokens,
         model=first.model,
-        holder=first.holder,
+        process_id=first.process_id,
     )
     # No turn is open in what was just made, and what was made before knows the message.
     assert isinstance(accepted, Accepted)

@@ -56,7 +56,7 @@ class ImportView(View):
         return min(1.0, self.done / self.total) if self.total else None
 
 
-def begin(owner_id: int, code: str, *, file_name: str, size: int, holder: str) -> int:
+def begin(owner_id: int, code: str, *, file_name: str, size: int, process_id: str) -> int:
     """Store a new job, leased to this process; its id.
 
     Raises ImportRunning, which names the person's other job, while that is not ended.
@@ -68,7 +68,7 @@ def begin(owner_id: int, code: str, *, file_name: str, size: int, holder: str) -
                 owner_id=owner_id,
                 file_name=file_name,
                 size=size,
-                lease_token=holder,
+                lease_token=process_id,
                 lease_expires_at=Now() + LEASE,
             )
     except IntegrityError:
@@ -96,20 +96,20 @@ def _open() -> QuerySet[ImportJob]:
     return ImportJob.objects.filter(finished_at=None)
 
 
-def _held(holder: str) -> Any:
-    return _open().filter(lease_token=holder)
+def _held(process_id: str) -> Any:
+    return _open().filter(lease_token=process_id)
 
 
-def renew(holder: str, job_ids: Sequence[int]) -> dict[int, bool]:
+def renew(process_id: str, job_ids: Sequence[int]) -> dict[int, bool]:
     """Renew the leases of this process: the jobs that are its own -> whether to be cancelled."""
-    mine = _held(holder).filter(pk__in=job_ids, lease_expires_at__gt=Now())
+    mine = _held(process_id).filter(pk__in=job_ids, lease_expires_at__gt=Now())
     mine.update(lease_expires_at=Now() + LEASE)
     found = mine.values_list("pk", "cancel_requested_at")
     return {job_id: asked is not None for job_id, asked in found}
 
 
 def note(
-    holder: str,
+    process_id: str,
     job_id: int,
     *,
     done: int,
@@ -119,7 +119,7 @@ def note(
 ) -> bool:
     """Store how far a job is; whether it is still this process's."""
     changed = (
-        _held(holder)
+        _held(process_id)
         .filter(pk=job_id)
         .update(
             state=ImportState.RUNNING,
@@ -134,7 +134,7 @@ def note(
 
 
 def end(
-    holder: str,
+    process_id: str,
     job_id: int,
     state: ImportState,
     *,
@@ -146,7 +146,7 @@ def end(
 ) -> bool:
     """Give a job its one end; False when it had one, or another process has."""
     changed = (
-        _held(holder)
+        _held(process_id)
         .filter(pk=job_id)
         .update(
             state=state,
@@ -213,7 +213,7 @@ def sweep() -> list[str]:
     return [code for row in expired if (code := _break_off(row))]
 
 
-def abandon() -> None:
+def expire_open_jobs() -> None:
     """Have the next sweep end every open job: no process lives that could run one."""
     _open().update(lease_expires_at=Now() - LEASE)
 

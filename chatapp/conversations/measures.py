@@ -7,7 +7,7 @@ from __future__ import annotations
 from django.db.models import Sum
 from django.db.models.functions import Substr
 
-from chatapp.context.build import StoredMessage, visible, wire_of
+from chatapp.context.request import StoredMessage, visible_messages, wire_of
 from chatapp.models import Conversation, Message
 from compression.planning.projection import Report
 
@@ -49,7 +49,7 @@ def tail_tokens(row: Conversation) -> int:
         )
         for seq, role, text, token_count, tool_calls, tool_call_id, turn, finished_at in found
     ]
-    return sum(one.tokens for one in wire_of(visible(tail)))
+    return sum(one.tokens for one in wire_of(visible_messages(tail)))
 
 
 def reports(row: Conversation) -> tuple[tuple[str, Report], ...]:

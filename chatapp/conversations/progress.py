@@ -91,10 +91,10 @@ def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
     return messages - set(streaming.values_list("pk", flat=True))
 
 
-def renew(holder: str, turn_ids: Sequence[int]) -> set[int]:
+def renew(process_id: str, turn_ids: Sequence[int]) -> set[int]:
     """Renew the leases of this process; the turns that are no longer its own."""
     mine = Turn.objects.filter(
-        pk__in=turn_ids, lease_token=holder, finished_at=None, lease_expires_at__gt=Now()
+        pk__in=turn_ids, lease_token=process_id, finished_at=None, lease_expires_at__gt=Now()
     )
     mine.update(lease_expires_at=Now() + LEASE)
     return set(turn_ids) - set(mine.values_list("pk", flat=True))
@@ -109,7 +109,7 @@ def stops_requested(turn_ids: Sequence[int]) -> list[int]:
     )
 
 
-def waits(turn_id: int, error: dict[str, Any]) -> None:
+def store_retry_notice(turn_id: int, error: dict[str, Any]) -> None:
     """Why nothing comes yet; the first piece, or the turn's end, says otherwise."""
     Turn.objects.filter(pk=turn_id, finished_at=None).update(error=error)
 
@@ -143,14 +143,14 @@ _ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
 
 
 @transaction.atomic
-def finish(holder: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
+def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
     """Give a turn its one terminal status; None when it had one or another process holds it."""
     found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
     conversation_id = found.first()
     if conversation_id is None:
         return None
     event_no = _number(conversation_id)
-    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=holder).update(
+    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=process_id).update(
         status=ending.status,
         error=ending.error,
         error_code=(ending.error or {}).get("code", ""),
@@ -218,7 +218,7 @@ def sweep(count: Callable[[str], int]) -> list[Ended]:
     ]
 
 
-def abandon() -> None:
+def expire_open_turns() -> None:
     """Have the next sweep end every open turn: no process lives that could run one."""
     Turn.objects.filter(finished_at=None).update(lease_expires_at=Now() - LEASE)
 
@@ -249,6 +249,6 @@ acheckpoint = across(checkpoint, lane="background")
 arenew = across(renew, lane="background")
 astops_requested = across(stops_requested, lane="background")
 asweep = across(sweep, lane="background")
-awaits = across(waits, lane="background")
+astore_retry_notice = across(store_retry_notice, lane="background")
 aset_truncated = across(set_truncated)
 afinish = across(finish)

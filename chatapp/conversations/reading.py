@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.utils.crypto import salted_hmac
 
-from chatapp.context.build import Basis, StoredMessage
+from chatapp.context.request import ConversationSnapshot, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
@@ -206,7 +206,7 @@ def stored_messages(
     return _stored(rows)
 
 
-def frame(row: Conversation) -> Basis:
+def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
     """What a request is made of but its tail. Expects ``row`` freshly read."""
     pinned: tuple[StoredMessage, ...] = ()
     if row.compressed_through:
@@ -215,7 +215,7 @@ def frame(row: Conversation) -> Basis:
     digest = salted_hmac(
         "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
     ).hexdigest()
-    return Basis(
+    return ConversationSnapshot(
         conversation_id=row.pk,
         owner_id=row.owner_id,
         code=str(row.code),
@@ -237,22 +237,22 @@ def frame(row: Conversation) -> Basis:
 
 
 @snapshot()
-def owned_frame(user_id: int, code: str) -> Basis:
+def owned_snapshot_without_tail(user_id: int, code: str) -> ConversationSnapshot:
     """What the person's next request is made of but its tail. Raises NotFound."""
-    return frame(owned(user_id, code))
+    return snapshot_without_tail(owned(user_id, code))
 
 
 @snapshot()
-def basis(conversation_id: int) -> Basis:
+def snapshot_with_tail(conversation_id: int) -> ConversationSnapshot:
     """What the next request is made of. Raises NotFound for a deleted conversation."""
-    return _basis(_present(conversation_id))
+    return _with_tail(_present(conversation_id))
 
 
 @snapshot()
-def unlocked_basis(conversation_id: int) -> Basis | None:
+def unlocked_snapshot_with_tail(conversation_id: int) -> ConversationSnapshot | None:
     """The same; None while a compression runs that the conversation waits for."""
     row = _present(conversation_id)
-    return None if compression_state(row).locks_input else _basis(row)
+    return None if compression_state(row).locks_input else _with_tail(row)
 
 
 def _present(conversation_id: int) -> Conversation:
@@ -262,9 +262,9 @@ def _present(conversation_id: int) -> Conversation:
     return row
 
 
-def _basis(row: Conversation) -> Basis:
+def _with_tail(row: Conversation) -> ConversationSnapshot:
     tail = stored_messages(row.pk, after_seq=row.compressed_through)
-    return replace(frame(row), tail=tuple(tail))
+    return replace(snapshot_without_tail(row), tail=tuple(tail))
 
 
 @snapshot()
@@ -366,9 +366,9 @@ def message(user_id: int, code: str, seq: int) -> MessageView:
     return message_view(row)
 
 
-abasis = across(basis)
-aunlocked_basis = across(unlocked_basis)
-aowned_frame = across(owned_frame)
+asnapshot_with_tail = across(snapshot_with_tail)
+aunlocked_snapshot_with_tail = across(unlocked_snapshot_with_tail)
+aowned_snapshot_without_tail = across(owned_snapshot_without_tail)
 aspoken = across(spoken)
 aturn = across(turn)
 amessage = across(message)

@@ -34,7 +34,7 @@ def _must_be_free(row: Conversation, seq: int) -> None:
 
 @transaction.atomic
 def regenerate(
-    user_id: int, code: str, *, model: str, holder: str, seq: int | None = None
+    user_id: int, code: str, *, model: str, process_id: str, seq: int | None = None
 ) -> Accepted:
     """Answer a user message again (the last one unless ``seq`` names an answer or a question).
 
@@ -59,7 +59,7 @@ def regenerate(
         client_msg_id=None,
         tokens=0,
         model=model,
-        holder=holder,
+        process_id=process_id,
         question=question,
         changed=changed,
     )
@@ -67,7 +67,7 @@ def regenerate(
 
 @transaction.atomic
 def edit(
-    user_id: int, code: str, seq: int, *, text: str, tokens: int, model: str, holder: str
+    user_id: int, code: str, seq: int, *, text: str, tokens: int, model: str, process_id: str
 ) -> Accepted:
     """Send another text in place of a user message; it and what followed are superseded.
 
@@ -85,7 +85,7 @@ def edit(
         client_msg_id=None,
         tokens=tokens,
         model=model,
-        holder=holder,
+        process_id=process_id,
         changed=changed,
     )
 

@@ -80,13 +80,13 @@ def _allocate(row: Conversation, count: int) -> int:
     return first
 
 
-def _open(row: Conversation, question: Message | None, model: str, holder: str) -> Turn:
+def _open(row: Conversation, question: Message | None, model: str, process_id: str) -> Turn:
     """Store the turn, leased to the process that will run it."""
     return Turn.objects.create(
         conversation=row,
         user_message=question,
         model=model,
-        lease_token=holder,
+        lease_token=process_id,
         lease_expires_at=Now() + LEASE,
         event_no=row.event_no,
     )
@@ -123,7 +123,7 @@ def begin(
     client_msg_id: uuid.UUID | None,
     tokens: int,
     model: str,
-    holder: str,
+    process_id: str,
     question: Message | None = None,
     changed: tuple[MessageView, ...] = (),
 ) -> Accepted:
@@ -133,7 +133,7 @@ def begin(
     """
     require_room(row.owner_id)
     first = _allocate(row, 1 if question else 2)
-    turn = _open(row, question, model, holder)
+    turn = _open(row, question, model, process_id)
     stored = []
     if question is None:
         question = _ask(row, turn, first, text or "", client_msg_id, tokens)
@@ -209,12 +209,12 @@ def accept(
     client_msg_id: uuid.UUID,
     tokens: int,
     model: str,
-    holder: str,
+    process_id: str,
     last_seen_seq: int | None = None,
 ) -> Accepted | Queued:
     """Store a message and begin its turn; while a turn is open, let it wait as the draft.
 
-    ``tokens`` are ruler tokens of the message; ``holder`` is the process that will run the turn.
+    ``tokens`` are ruler tokens of the message; ``process_id`` names who will run the turn.
     Once this returns and its transaction is committed, the message survives anything. Raises
     NotFound, TurnOpen when another message waits already, TooManyReplies, DailyLimit, and MovedOn
     when the sender had not seen the conversation's last message (``last_seen_seq``).
@@ -243,12 +243,17 @@ def accept(
     if row.draft or row.draft_client_msg_id:
         Conversation.objects.filter(pk=row.pk).update(draft="", draft_client_msg_id=None)
     return begin(
-        row, text=text, client_msg_id=client_msg_id, tokens=tokens, model=model, holder=holder
+        row,
+        text=text,
+        client_msg_id=client_msg_id,
+        tokens=tokens,
+        model=model,
+        process_id=process_id,
     )
 
 
 def accept_queued(
-    conversation_id: int, *, count: Callable[[str], int], model: str, holder: str
+    conversation_id: int, *, count: Callable[[str], int], model: str, process_id: str
 ) -> Accepted | None:
     """Send the draft that waits, if it still does, no turn is open and its owner may have one.
 
@@ -258,12 +263,12 @@ def accept_queued(
     # After nearly every turn nothing waits: no transaction, for which all other writers wait.
     if not Conversation.objects.filter(pk=conversation_id, send_when_done=True).exists():
         return None
-    return _accept_queued(conversation_id, count, model, holder)
+    return _accept_queued(conversation_id, count, model, process_id)
 
 
 @transaction.atomic
 def _accept_queued(
-    conversation_id: int, count: Callable[[str], int], model: str, holder: str
+    conversation_id: int, count: Callable[[str], int], model: str, process_id: str
 ) -> Accepted | None:
     row = (
         Conversation.objects.select_for_update()
@@ -282,11 +287,11 @@ def _accept_queued(
         client_msg_id=client_msg_id,
         tokens=count(text),
         model=row.model or model,
-        holder=holder,
+        process_id=process_id,
     )
 
 
-def stranded() -> list[int]:
+def orphaned_queues() -> list[int]:
     """Conversations whose draft waits though no turn is open: a process died in between."""
     opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)
     waiting = Conversation.objects.filter(~Exists(opened), deleted_at=None, send_when_done=True)
@@ -326,7 +331,7 @@ def request_stop(user_id: int, code: str) -> tuple[int, int]:
 
 aaccept = across(accept)
 aaccept_queued = across(accept_queued)
-astranded = across(stranded, lane="background")
+aorphaned_queues = across(orphaned_queues, lane="background")
 achange_queue = across(change_queue)
 arepeated = across(repeated)
 arequest_stop = across(request_stop)

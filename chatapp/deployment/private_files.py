@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-#: What SQLite and :mod:`chatapp.turns.process_lock` put beside a database's file.
+#: What SQLite and :mod:`chatapp.deployment.process_lock` put beside a database's file.
 COMPANIONS = ("", "-wal", "-shm", "-journal", "-serving")
 #: Within `var/`, what everybody gets to see anyway: the static files.
 PUBLIC = "static"

@@ -1,4 +1,4 @@
-"""Who looks at a conversation is told what happens in it.
+"""Publish/subscribe within this process, bridged to others by the channel layer.
 
 Viewers in this process are served directly, those of other processes through the channel layer.
 Both may lose anything: the database is the truth, and a viewer that finds a gap reads it again.
@@ -60,12 +60,12 @@ class Published:
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """What one viewer has still to be sent. Iterating waits for more."""
+    """One viewer's queue of events still to be sent. Iterating waits for more."""
 
     _waiting: deque[Published] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     overflowed: bool = False
-    """Something was dropped; the viewer must read the state again."""
+    """Events were dropped; the viewer must read the state again."""
 
     def put(self, published: Published | None) -> None:
         """Add an event. None, or one past the limit: the viewer must read the state again."""
@@ -276,7 +276,7 @@ def _complain(sentence: str, error: Exception) -> None:
 
 
 def _received(event: dict[str, Any] | None) -> Published | None:
-    """What another process sent; None, to read again, for what another release may send."""
+    """An event of another process; None, to read again, for what another release may send."""
     if event is None:
         return None
     try:

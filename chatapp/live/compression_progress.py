@@ -1,4 +1,4 @@
-"""How far the compressions of this process are, for a page that is loaded meanwhile.
+"""Progress of this process's compressions, for a page that is loaded meanwhile.
 
 The database knows that one runs, what it takes in and which part of that it is at; how much it has
 written changes too often to be stored. Of a run elsewhere a page learns that as soon as it goes on.
@@ -12,17 +12,17 @@ _progress: dict[int, Progress] = {}
 
 
 def goes_on(conversation_id: int, progress: Progress) -> bool:
-    """A run is so far. Whether it has begun another part than it was at."""
+    """Note how far a run is; returns whether it has begun another part."""
     before = _progress.get(conversation_id, Progress(part=0))
     _progress[conversation_id] = progress
     return progress.part != before.part
 
 
 def ends(conversation_id: int) -> None:
-    """It is over."""
+    """Forget a run that is over."""
     _progress.pop(conversation_id, None)
 
 
 def of(conversation_id: int) -> Progress | None:
-    """How far the run under way is; None when it is not known here."""
+    """Progress of the run under way; None when it is not known here."""
     return _progress.get(conversation_id)

@@ -1,4 +1,4 @@
-"""What can happen in a conversation. The names and fields are a contract with whoever reads JSON.
+"""Events of a conversation. Their names and fields are a contract with readers of the JSON.
 
 With ``?format=json`` the websocket sends each event as :meth:`Event.as_json` makes it.
 """
@@ -21,7 +21,7 @@ from chatapp.live.view_models import (
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """Something that every viewer of the conversation is told."""
+    """An event that every viewer of the conversation is told."""
 
     type: ClassVar[str]
     conversation_id: int
@@ -40,7 +40,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class State(Event):
-    """What changed since ``after``; a viewer that applies it shows what a fresh page shows."""
+    """The changes since ``after``; a viewer that applies them shows what a fresh page shows."""
 
     type = "state"
     after: int
@@ -132,7 +132,7 @@ class CompressionStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionProgress(Event):
-    """How many tokens of summary are written so far, and of how many messages; 0 if not known."""
+    """Tokens of summary written so far, and of how many messages; 0 if not known."""
 
     type = "compression-progress"
     tokens_written: int
@@ -205,7 +205,7 @@ class TitleChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Context(Event):
-    """What the next request will use."""
+    """Usage of the next request."""
 
     type = "context"
     context: ContextView
@@ -213,7 +213,7 @@ class Context(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Error(Event):
-    """Something failed that ends no turn.
+    """A failure that ends no turn.
 
     With ``turn`` and ``seq`` it is why the turn's reply is late: the model server refused for now
     and is asked again by itself ``retry_after`` seconds after ``fields["since"]``. Until the first

@@ -1,4 +1,4 @@
-"""What a screen shows, as values: the same for the page, a fragment and JSON."""
+"""View models: the values that a page, a fragment and JSON show alike."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TurnView(View):
     """prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when
     unknown."""
     ruler_tokens: int = 0
-    """What it wrote by the chat's own ruler, where the model server does not say."""
+    """Tokens of the reply by the chat's own ruler, where the model server does not say."""
 
     @property
     def open(self) -> bool:
@@ -159,7 +159,7 @@ class Carried:
 
 @dataclass(frozen=True, kw_only=True)
 class ContextView(View):
-    """Usage of the next request by part, as :func:`chatapp.context.build.tokens_by_part` has it."""
+    """Usage of the next request, by part: :func:`chatapp.context.request.tokens_by_part`."""
 
     model: str
     window: int
@@ -170,7 +170,7 @@ class ContextView(View):
     pinned: int
     tail: int
     adjustment: int = 0
-    """What the model counts more (or less) than the ruler, in all."""
+    """Tokens that the model counts more (or fewer) than the ruler, in all."""
     total: int
     usage: float
     """Share of the budget."""

@@ -1,4 +1,4 @@
-"""What one viewer has been told of what goes on: the open reply, and compressions."""
+"""One viewer's knowledge of the open reply and of compressions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reply:
 
     @classmethod
     def of(cls, turn: TurnView) -> Reply:
-        """What a state shows of an open turn."""
+        """The reply of an open turn, as a state shows it."""
         reply = cls(seq=turn.seq or 0)
         reply._add(turn.text, turn.reasoning)
         return reply
@@ -83,17 +83,17 @@ class Run:
     version: int
     """The summary that was active when it began."""
     since: datetime | None
-    """When that was."""
+    """The time when it began."""
 
 
 @dataclass(slots=True, eq=False)
 class Compressions:
-    """What the viewer knows of them. Whom a run was told to, to them its end is told as well."""
+    """The viewer's knowledge of runs: one that was told of a run is told of its end as well."""
 
     run: Run | None = None
-    """Under way."""
+    """The run under way."""
     owed: Run | None = None
-    """Over, as a state has shown, and how that ended was not told."""
+    """A run that a state has shown to be over, and whose end was not told yet."""
     owed_at: float = 0.0
     """When it is told at the latest, by the event loop's clock."""
     _version: int = 0
@@ -101,7 +101,7 @@ class Compressions:
     """An end was told from what is stored: the run's own word may still come."""
 
     def shown(self, now_is: CompressionView, *, tell_by: float) -> None:
-        """A state shows the summary and what is under way."""
+        """Take over the summary and the run that a state shows."""
         if not now_is.running:
             if self.run is not None:
                 self.owed, self.owed_at = self.run, tell_by

@@ -69,7 +69,7 @@ class Calls:
 
 
 def calls_of(directory: str, conversation_id: int) -> Calls:
-    """What the log says of a conversation: bounded reading, from the newest file's end backwards.
+    """A conversation's calls in the log: bounded reading, from the newest file's end backwards.
 
     Synchronous; lines that are no records are passed over. Empty without a log.
     """

@@ -1,4 +1,4 @@
-"""Which models there are, and what is known of each."""
+"""The catalogue of models: which there are, and what is known of each."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ PROFILE_LIVES = 5.0
 
 
 class ProfileStore(Protocol):
-    """Where profiles are kept. What is not awaited runs where the database may be read."""
+    """The store of profiles. Methods that are not awaited run where the database may be read."""
 
     def profile(self, name: str) -> Profile | None:
-        """What is stored of a model."""
+        """The stored profile of a model."""
 
     def profiles(self) -> list[Profile]:
-        """All that are stored, in the order in which their models were first heard of."""
+        """All stored profiles, in the order in which their models were first heard of."""
 
     async def anames(self) -> list[str]:
         """The models that the server listed when last asked."""
@@ -122,7 +122,7 @@ class Catalogue:
         return self._chat_model or (self._listed[0].name if self._listed else "")
 
     def known_profile(self, name: str) -> Profile:
-        """What is known of a model without asking; the defaults for one never heard of."""
+        """The profile of a model without asking; the defaults for one never heard of."""
         name = name or self.known_name() or self._stored_first
         return self._profiles.get(name) or Profile(name=name, window=self._window or DEFAULT_WINDOW)
 
@@ -163,7 +163,7 @@ class Catalogue:
             self._know(stored)
 
     async def profile(self, name: str) -> Profile:
-        """What is known of a model; with its server silent, what was stored or the defaults."""
+        """The profile of a model; with its server silent, the stored one or the defaults."""
         name = name or await self.default_name()
         if self._clock() < self._read_until.get(name, 0.0):
             return self._profiles[name]

@@ -28,8 +28,8 @@ class ChatRequest:
     """OpenAI-style ``response_format``; dropped for servers that refuse it."""
     include_usage: bool = True
     """Ask for token counts at the end of the stream; dropped for servers that refuse it."""
-    on_wait: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
-    """Told why the server is asked again, and in how many seconds."""
+    on_retry: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
+    """Called with the reason and the seconds before each time that the server is asked again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenUsage:
-    """What the provider counted, in its own tokens."""
+    """The provider's count of a call, in its own tokens."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -80,7 +80,7 @@ class Finished:
     model: str = ""
     """The name that the server answered with."""
     error: LLMError | None = None
-    """What the server complained of although the model had ended its reply."""
+    """The server's complaint that came although the model had ended its reply."""
 
 
 Chunk = TextChunk | ReasoningChunk | Finished
@@ -101,7 +101,7 @@ class WholeReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """What a server says of one of its models."""
+    """A model as its server describes it."""
 
     name: str
     window: int | None = None
@@ -129,7 +129,7 @@ class LLMClient(Protocol):
         """
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """What can be asked. Raises :class:`chatapp.llm.errors.LLMError`."""
+        """The models that can be asked. Raises :class:`chatapp.llm.errors.LLMError`."""
 
     async def aclose(self) -> None:
         """Close every connection."""

@@ -54,14 +54,14 @@ _COMMON_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the demo model finds in a request."""
+    """A request as the demo model reads it."""
 
     question: str
     """The last user message."""
     from_user: tuple[str, ...]
     """The user's earlier messages, oldest first."""
     replies: int
-    """How many messages of the assistant it sees."""
+    """The number of the assistant's messages that it sees."""
     summary: tuple[str, ...]
     """The lines of the summary, without their bullets; empty when there is none."""
     constraints: tuple[str, ...]
@@ -69,7 +69,7 @@ class Seen:
 
     @property
     def messages(self) -> int:
-        """How many messages it sees besides the system message."""
+        """The number of messages that it sees besides the system message."""
         return len(self.from_user) + 1 + self.replies
 
 
@@ -140,7 +140,7 @@ class DemoClient:
 
 
 def look(messages: tuple[Mapping[str, Any], ...]) -> Seen:
-    """What there is to see in OpenAI-style messages."""
+    """The demo model's reading of OpenAI-style messages."""
     system = "\n".join(_text_of(m) for m in messages if m.get("role") in {"system", "developer"})
     users = [_text_of(m) for m in messages if m.get("role") == "user"]
     summary: list[str] = []

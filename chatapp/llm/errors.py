@@ -1,4 +1,4 @@
-"""What can go wrong between this program and a model server.
+"""Errors between this program and a model server.
 
 ::
 
@@ -199,7 +199,7 @@ class RequestRefused(LLMError):
 
 
 class ServerFault(LLMError):
-    """Something broke on the server's side."""
+    """A fault on the server's side."""
 
     code = "llm_server_error"
     retryable = True
@@ -207,7 +207,7 @@ class ServerFault(LLMError):
 
 
 class MalformedReply(LLMError):
-    """What came back is not what an OpenAI-compatible server sends."""
+    """The answer is not what an OpenAI-compatible server sends."""
 
     code = "llm_malformed"
     retryable = True

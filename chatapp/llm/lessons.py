@@ -1,4 +1,4 @@
-"""What a server's refusals teach of a model, and for how long that is believed. Pure.
+"""Lessons from a server's refusals, and for how long they are believed. Pure.
 
 One refusal is a hint: it may have been passing, or its figure misread. It is believed for an hour.
 After that the server is asked again as if nothing had been; when it refuses again, the lesson is

@@ -1,4 +1,4 @@
-"""What models cost, from the price data: ``python -m chatapp.llm.prices`` looks it up, offline."""
+"""Prices of models from the price data, which ``python -m chatapp.llm.prices`` reads offline."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PriceList:
         self._known: dict[str, PriceFigures | None] = {}
 
     def __call__(self, names: Iterable[str]) -> dict[str, PriceFigures]:
-        """What is known of these models; call it in a thread.
+        """The figures of these models; call it in a thread.
 
         Empty of what is new, and a line in the log, when the data cannot be read.
         """
@@ -71,7 +71,7 @@ def _figures(found: dict[str, Any] | None) -> PriceFigures | None:
 
 
 def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
-    """What genai-prices, offline, knows of a model; None when it does not know it.
+    """The figures that genai-prices, offline, has of a model; None when it has none.
 
     Prices hold only for the provider's own address: a model of the same name behind another
     ``base_url`` costs whatever its owner asks, so only its window is taken.

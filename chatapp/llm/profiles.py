@@ -1,4 +1,4 @@
-"""How large a model's window is, what it costs, and who says so. No network, no database."""
+"""Profiles of models: window, prices, and where each figure is from. No network, no database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PINNED_SHARE = 0.10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a turn needs to know of its model."""
+    """The facts that a turn needs of its model."""
 
     name: str
     window: int = DEFAULT_WINDOW
@@ -74,7 +74,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFigures:
-    """What the price data know of a model. Prices in US dollars a million tokens."""
+    """The price data's figures of a model. Prices in US dollars a million tokens."""
 
     window: int | None = None
     input_price: Decimal | None = None

@@ -1,4 +1,4 @@
-"""What follows a turn: its title, the message that waits, a summary prepared ahead."""
+"""Work after a turn: its title, the queued message, a summary prepared ahead."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.sending import Accepted, aaccept_queued, astranded
+from chatapp.conversations.sending import Accepted, aaccept_queued, aorphaned_queues
 from chatapp.errors import NotFound
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import prepare_in_background
-from chatapp.turns.running import Spawn, means_for
-from chatapp.turns.services import Machinery
+from chatapp.turns.running import Spawn, fitting_deps_for
+from chatapp.turns.services import Services
 from chatapp.turns.titles import name_by_first_words, name_by_model
 from chatapp.turns.turn import Job
 from compression.exceptions import UserFacingError
@@ -20,25 +20,25 @@ logger = logging.getLogger(__name__)
 
 
 class Afterwards:
-    """Does what follows turns. ``start`` runs the turn of a message that waited."""
+    """Does the work after turns. ``start`` runs the turn of a queued message."""
 
     def __init__(
         self,
         *,
-        holder: str,
-        machinery: Machinery,
+        process_id: str,
+        services: Services,
         announcer: Announcer,
         start: Callable[[Accepted], Awaitable[None]],
         spawn: Spawn,
     ) -> None:
-        self._holder = holder
-        self._machinery = machinery
+        self._process_id = process_id
+        self._services = services
         self._announcer = announcer
         self._start = start
         self._spawn = spawn
 
     async def follow(self, job: Job) -> None:
-        """All that follows a turn. Never raises."""
+        """Do the work after a turn. Never raises."""
         try:
             await self._name(job)
             if not await self._send_queued(job.conversation_id, job.model):
@@ -53,32 +53,32 @@ class Afterwards:
 
     async def _name(self, job: Job) -> None:
         named = await name_by_first_words(job.conversation_id, self._announcer)
-        if named and self._machinery.automatic_titles:
-            profile = await self._machinery.catalogue.profile(job.model)
+        if named and self._services.automatic_titles:
+            profile = await self._services.catalogue.profile(job.model)
             asking = name_by_model(
-                job.conversation_id, self._machinery.client, profile, self._announcer
+                job.conversation_id, self._services.client, profile, self._announcer
             )
             self._spawn(asking, f"title of conversation {job.conversation_id}")
 
     async def _send_queued(self, conversation_id: int, model: str) -> bool:
         accepted = await aaccept_queued(
-            conversation_id, count=self.count, model=model, holder=self._holder
+            conversation_id, count=self.count, model=model, process_id=self._process_id
         )
         if accepted is None:
             return False
         await self._start(accepted)
         return True
 
-    async def send_stranded(self) -> None:
-        """Send what waits in conversations whose turn ended with its process."""
-        for conversation_id in await astranded():
-            await self._send_queued(conversation_id, self._machinery.catalogue.known_name())
+    async def send_orphaned_queues(self) -> None:
+        """Send queued messages whose turn ended without sending them."""
+        for conversation_id in await aorphaned_queues():
+            await self._send_queued(conversation_id, self._services.catalogue.known_name())
 
     async def _prepare(self, job: Job) -> None:
         await prepare_in_background(
-            job.conversation_id, await means_for(job, self._machinery, self._announcer)
+            job.conversation_id, await fitting_deps_for(job, self._services, self._announcer)
         )
 
     def count(self, text: str) -> int:
         """Ruler tokens of a message; 0 for one without words."""
-        return message_tokens(self._machinery.counter, text) if text.strip() else 0
+        return message_tokens(self._services.counter, text) if text.strip() else 0

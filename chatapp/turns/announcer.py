@@ -1,4 +1,4 @@
-"""What viewers are told of stored changes, as read from the database, never guessed."""
+"""Announcements of stored changes to viewers, as read from the database, never guessed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chatapp.live import compression_progress, events
 from chatapp.live.bus import Bus
 from chatapp.live.view_models import MessageView
 from chatapp.turns.live_reply import LiveStream
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from compression.exceptions import UserFacingError
 from compression.types import Outcome, Progress, Trigger
 
@@ -32,14 +32,14 @@ def common(conversation_id: int, event_no: int) -> dict[str, Any]:
 class Announcer:
     """Publishes events; its ``compression_…`` methods are receivers of compression's signals."""
 
-    def __init__(self, machinery: Machinery, bus: Bus) -> None:
-        self._machinery = machinery
+    def __init__(self, services: Services, bus: Bus) -> None:
+        self._services = services
         self._bus = bus
         self._compressing: dict[int, events.CompressionStarted] = {}
         # What viewers were told when a run of this process began, by conversation.
 
     async def begun(self, accepted: Accepted) -> None:
-        """A turn begins."""
+        """Tell viewers that a turn begins."""
         about = common(accepted.conversation_id, accepted.event_no)
         for message in accepted.changed:
             await self._bus.publish(events.MessageChanged(message=message, **about))
@@ -55,20 +55,24 @@ class Announcer:
             )
         )
 
-    async def waits(self, stream: LiveStream, error: UserFacingError, seconds: float) -> None:
-        """The model server is busy; it is asked again in so many seconds.
+    async def announce_retry(
+        self, stream: LiveStream, error: UserFacingError, seconds: float
+    ) -> None:
+        """Tell viewers that the model server is busy and is asked again in so many seconds.
 
-        It is stored with the turn too, for who comes meanwhile.
+        The notice is stored with the turn too, for pages that are opened meanwhile.
         """
         job = stream.job
-        told = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
-        told["fields"] = {**told["fields"], "since": timezone.now().isoformat()}
+        notice = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
+        notice["fields"] = {**notice["fields"], "since": timezone.now().isoformat()}
         about = common(job.conversation_id, stream.event_no)
-        await self._bus.publish(events.Error(error=told, turn=job.turn, seq=job.reply_seq, **about))
-        await progress.awaits(job.turn, told)
+        await self._bus.publish(
+            events.Error(error=notice, turn=job.turn, seq=job.reply_seq, **about)
+        )
+        await progress.astore_retry_notice(job.turn, notice)
 
     async def ended(self, ended: Ended) -> None:
-        """A turn got its terminal status."""
+        """Tell viewers that a turn got its terminal status."""
         about = common(ended.conversation_id, ended.event_no)
         await self._bus.publish(
             events.TurnFinished(
@@ -82,21 +86,21 @@ class Announcer:
             )
         )
         if self._bus.watched(ended.conversation_id):
-            context = await self._machinery.acontext(ended.conversation_id)
+            context = await self._services.acontext(ended.conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def message_changed(
         self, conversation_id: int, event_no: int, message: MessageView
     ) -> None:
-        """A stored message changed, and with it perhaps what the model sees."""
+        """Tell viewers that a stored message changed, and how full the context is by now."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
         if self._bus.watched(conversation_id):
-            context = await self._machinery.acontext(conversation_id)
+            context = await self._services.acontext(conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
 
     async def masked(self, conversation_id: int, masked: Masked) -> None:
-        """Tool results that the model sees no more; of very many, viewers read what changed."""
+        """Tell viewers of masked tool results; of very many, they read the changes themselves."""
         if len(masked.messages) > MOST_AT_ONCE:
             await self._bus.nudge(conversation_id)
             return
@@ -105,13 +109,13 @@ class Announcer:
             await self._bus.publish(events.MessageChanged(message=message, **about))
 
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:
-        """The conversation has another title."""
+        """Tell viewers that the conversation has another title."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.TitleChanged(title=title, **about))
 
     async def summary(self, conversation_id: int) -> None:
-        """What the model sees has changed."""
-        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        """Tell viewers that the context of the model has changed."""
+        event_no, compression, context = await self._services.aoverview(conversation_id)
         await self._bus.publish(
             events.SummaryChanged(
                 version=compression.version,
@@ -134,7 +138,7 @@ class Announcer:
         """A run has begun, or became the one that is waited for."""
         if message_count:
             await compressions.atakes_in(conversation_id, message_count)
-        event_no, compression, _context = await self._machinery.aoverview(conversation_id)
+        event_no, compression, _context = await self._services.aoverview(conversation_id)
         started = events.CompressionStarted(
             trigger=str(trigger),
             # Whoever waits for a run of another process does not know what it takes in.
@@ -190,7 +194,7 @@ class Announcer:
         """A run has ended, well or not."""
         self._compressing.pop(conversation_id, None)
         compression_progress.ends(conversation_id)
-        event_no, compression, context = await self._machinery.aoverview(conversation_id)
+        event_no, compression, context = await self._services.aoverview(conversation_id)
         about = common(conversation_id, event_no)
         await self._bus.publish(
             events.CompressionCompleted(

@@ -1,4 +1,4 @@
-"""Storing what streams have said, before anybody is shown it: many texts at once, again and again.
+"""Checkpoints of replies, stored before anybody is shown the text: many texts at once.
 
 Words that are in the database are not taken back by the next process that reads it, whatever has
 become of the one that wrote them.
@@ -25,7 +25,7 @@ A_CHARACTER = 6e-8
 # Seconds after which words are shown that could not be stored: the database is away, and a reply
 # that goes on is worth more than the words that a crash at that very moment would take back.
 PATIENCE = 1.0
-# Before what could not be stored is tried again.
+# Seconds before a failed write is tried again.
 RETRY_INTERVAL = 0.2
 
 
@@ -72,7 +72,7 @@ class Checkpoints:
             self._waiting[one.message_id] = kept
 
     async def _work(self) -> None:
-        """Store what waits, until nothing does."""
+        """Store checkpoints until none waits."""
         while self._waiting:
             if (pause := self._next_at - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
@@ -113,7 +113,7 @@ class Checkpoints:
 
 
 def _tell(waiters: list[asyncio.Future[set[int]]], ended: set[int]) -> None:
-    """Have them go on; those that were cancelled wait no longer."""
+    """Wake the waiters, except those that were cancelled."""
     for one in waiters:
         if not one.done():
             one.set_result(ended)

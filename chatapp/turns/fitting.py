@@ -1,4 +1,4 @@
-"""Making the next request fit: decide, then mask, compress, truncate, or refuse, until it does."""
+"""Fitting of the next request: decide, then mask, compress, truncate or refuse, until it fits."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
-from chatapp.context import build
+from chatapp.context.request import (
+    BuiltRequest,
+    ConversationSnapshot,
+    build_request,
+    request_sizes,
+    visible_tail,
+)
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.masks import Masked, amask
 from chatapp.conversations.progress import aset_truncated
-from chatapp.conversations.reading import abasis, aunlocked_basis
+from chatapp.conversations.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
 from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.llm import activity_log
@@ -40,8 +46,8 @@ LOOK_AGAIN = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What making room takes."""
+class FittingDeps:
+    """Dependencies of :func:`prepare`: model, ruler, summarisers, and callbacks to viewers."""
 
     profile: Profile
     counter: TokenCounter
@@ -50,15 +56,15 @@ class Means:
     masked: Callable[[Masked], Awaitable[None]] | None = None
     """Tells them of tool results that the model sees no more."""
     begun: Callable[[], Awaitable[None]] | None = None
-    """Has them told that the turn begins, before what is done to make its request fit."""
-    waits: Callable[[UserFacingError, float], object] | None = None
-    """Tells them that the model server is busy and asked again in so many seconds."""
+    """Announces the turn, before anything is done to make its request fit."""
+    on_retry: Callable[[UserFacingError, float], object] | None = None
+    """Called with the reason and the seconds before each time that the model is asked again."""
     engine_for: Callable[[Profile], Engine]
     refused: Report | None = None
-    """What is known of the request that the provider has just refused as too long."""
+    """The token counts of the request that the provider has just refused as too long."""
 
     def engine(self, sized: Sizes) -> Engine:
-        """What compression works with, for this model and as it counts this conversation."""
+        """Compression's engine for this model, as it counts this conversation."""
         return self.engine_for(replace(self.profile, calibration=sized.calibration))
 
 
@@ -66,26 +72,26 @@ class Means:
 class Prepared:
     """A request that fits, and why it looks as it does."""
 
-    request: build.BuiltRequest
+    request: BuiltRequest
     decision: Decision
-    basis: build.Basis
+    snapshot: ConversationSnapshot
     sizes: Sizes
     rests: bool = False
     """Summarising failed so often that no model is asked."""
     extractable: bool = False
-    """But an extract may stand in for one."""
+    """An extract may stand in for the model all the same."""
 
 
 @dataclass(slots=True)
 class _Tried:
-    """What has been tried for this request already."""
+    """Attempts that were made for this request already."""
 
     compression_failed: bool = False
     decisions: list[dict[str, str]] = field(default_factory=list)
-    """What was decided before, in order; the manifest tells the way and not only its end."""
+    """Earlier decisions, in order; the manifest tells the way and not only its end."""
 
 
-async def prepare(conversation_id: int, means: Means, *, overflowed: bool = False) -> Prepared:
+async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool = False) -> Prepared:
     """The next request of a conversation, made to fit its model's window.
 
     ``overflowed``: the provider said that the last request was too long, so compress whatever
@@ -94,103 +100,103 @@ async def prepare(conversation_id: int, means: Means, *, overflowed: bool = Fals
     """
     tried = _Tried()
     if overflowed:
-        await _tell_beginning(means)
-        await _compress(conversation_id, means, await _read(conversation_id, means), tried, True)
+        await _tell_beginning(deps)
+        await _compress(conversation_id, deps, await _read(conversation_id, deps), tried, True)
     for _ in range(MAX_ROUNDS):
-        prepared = await _judged(await _read_unlocked(conversation_id, means), means, tried)
+        prepared = await _judged(await _read_unlocked(conversation_id, deps), deps, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
-        await _tell_beginning(means)
+        await _tell_beginning(deps)
         if action is ContextAction.MASK:
-            await _mask(conversation_id, means, prepared)
+            await _mask(conversation_id, deps, prepared)
         elif action is ContextAction.COMPRESS:
-            await _compress(conversation_id, means, prepared, tried, False)
+            await _compress(conversation_id, deps, prepared, tried, False)
         elif action is ContextAction.TRUNCATE:
-            await _truncate(conversation_id, means, prepared)
+            await _truncate(conversation_id, deps, prepared)
         else:
-            return await asyncio.to_thread(_shortened, prepared, means)
+            return await asyncio.to_thread(_shortened, prepared, deps)
     raise ContextBlocked
 
 
-async def _tell_beginning(means: Means) -> None:
-    """Events out of their order would be a gap, which viewers fill by one ``state``."""
-    if means.begun is not None:
-        await means.begun()
+async def _tell_beginning(deps: FittingDeps) -> None:
+    """Announce the turn first: events out of order are a gap, filled by one ``state``."""
+    if deps.begun is not None:
+        await deps.begun()
 
 
-def policy_settings(basis: build.Basis) -> PolicySettings:
+def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
     """The policy of one conversation: its own settings over the defaults."""
     defaults = conf.settings().policy
     return PolicySettings(
-        threshold=basis.threshold or defaults.threshold,
+        threshold=snapshot.threshold or defaults.threshold,
         soft_threshold=defaults.soft_threshold,
-        off=basis.compression_off,
+        off=snapshot.compression_off,
     )
 
 
-def compression_settings(basis: build.Basis) -> conf.CompressionSettings:
+def compression_settings(snapshot: ConversationSnapshot) -> conf.CompressionSettings:
     """Compression's settings for one conversation."""
     defaults = conf.settings()
     return replace(
         defaults,
-        threshold=basis.threshold or defaults.threshold,
-        keep_turns=basis.keep_turns or defaults.keep_turns,
+        threshold=snapshot.threshold or defaults.threshold,
+        keep_turns=snapshot.keep_turns or defaults.keep_turns,
     )
 
 
-def _items(basis: build.Basis) -> tuple[Item, ...]:
-    return tuple(one.as_item() for one in build.visible_tail(basis))
+def _items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
+    return tuple(one.as_item() for one in visible_tail(snapshot))
 
 
-async def _read_unlocked(conversation_id: int, means: Means) -> Prepared:
-    """The same once no compression is under way that the conversation waits for."""
+async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
+    """The request, not judged yet, once no compression locks the conversation."""
     while True:
-        basis = await aunlocked_basis(conversation_id)
-        if basis is not None:
-            return await _as_request(basis, means)
+        snapshot = await aunlocked_snapshot_with_tail(conversation_id)
+        if snapshot is not None:
+            return await _as_request(snapshot, deps)
         await _wait_for_lock(conversation_id)
 
 
-async def _read(conversation_id: int, means: Means) -> Prepared:
+async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
     """The request as it would be now, not judged yet."""
-    return await _as_request(await abasis(conversation_id), means)
+    return await _as_request(await asnapshot_with_tail(conversation_id), deps)
 
 
-async def _as_request(basis: build.Basis, means: Means) -> Prepared:
-    if len(basis.tail) > INLINE_MESSAGES:
-        return await asyncio.to_thread(_built, basis, means)
-    return _built(basis, means)
+async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
+    if len(snapshot.tail) > INLINE_MESSAGES:
+        return await asyncio.to_thread(_built, snapshot, deps)
+    return _built(snapshot, deps)
 
 
-def _built(basis: build.Basis, means: Means) -> Prepared:
-    profile = means.profile
-    sized = build.sizes(
-        replace(basis, reports=((profile.name, means.refused),)) if means.refused else basis,
-        means.counter,
+def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
+    profile = deps.profile
+    sized = request_sizes(
+        replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot,
+        deps.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
         model=profile.name,
     )
-    built = build.build_request(basis, sized, system_role=profile.supports_system_role)
+    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
-    return Prepared(request=built, decision=nothing, basis=basis, sizes=sized)
+    return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
 
-async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
-    """The same with the policy's decision, which is recorded in the manifest."""
-    basis, sized = prepared.basis, prepared.sizes
-    settings = policy_settings(basis)
+async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepared:
+    """The request with the policy's decision, which is recorded in the manifest."""
+    snapshot, sized = prepared.snapshot, prepared.sizes
+    settings = policy_settings(snapshot)
     state = PolicyState()
     looks = settings.off or conf.settings().prepare_messages
     if looks or prepared.request.usage.share >= settings.soft:
-        state = await asyncio.to_thread(_pure_state, basis, sized, tried)
-        state = await _with_standing(state, basis, sized, tried)
+        state = await asyncio.to_thread(_pure_state, snapshot, sized, tried)
+        state = await _with_standing(state, snapshot, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
-    told = {"action": str(decision.action), "reason": decision.reason}
-    manifest = {**prepared.request.manifest, "decision": told, "before": [*tried.decisions]}
-    tried.decisions.append(told)
+    decided = {"action": str(decision.action), "reason": decision.reason}
+    manifest = {**prepared.request.manifest, "decision": decided, "before": [*tried.decisions]}
+    tried.decisions.append(decided)
     return replace(
         prepared,
         decision=decision,
@@ -201,12 +207,12 @@ async def _judged(prepared: Prepared, means: Means, tried: _Tried) -> Prepared:
 
 
 async def _with_standing(
-    state: PolicyState, basis: build.Basis, sized: Sizes, tried: _Tried
+    state: PolicyState, snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried
 ) -> PolicyState:
     """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
-    ready = await store.aready(basis.conversation_id)
-    past = await store.abreaker(basis.conversation_id)
-    grown = sum(one.token_count for one in basis.tail) - past.tail_tokens
+    ready = await store.aready(snapshot.conversation_id)
+    past = await store.abreaker(snapshot.conversation_id)
+    grown = sum(one.token_count for one in snapshot.tail) - past.tail_tokens
     frees = None
     if ready is not None:
         frees = sized.share(ready.source_tokens - ready.summary_tokens + sized.summary)
@@ -217,45 +223,47 @@ async def _with_standing(
         ready_frees=frees,
         extractable=not past.waited,
         breaker_open=breaker_open(past.fruitless, past.failures, sized.share(grown)),
-        undone=await store.aundone(basis.conversation_id),
+        undone=await store.aundone(snapshot.conversation_id),
     )
 
 
-def _pure_state(basis: build.Basis, sized: Sizes, tried: _Tried) -> PolicyState:
-    """What could be done, found out without a database."""
-    items = _items(basis)
-    settings = compression_settings(basis)
+def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried) -> PolicyState:
+    """The actions that are possible, found without the database."""
+    items = _items(snapshot)
+    settings = compression_settings(snapshot)
     compressible = not tried.compression_failed
     if compressible:
         try:
-            planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.THRESHOLD)
+            planner.plan(_all_items(snapshot), sized, settings.planner, trigger=Trigger.THRESHOLD)
         except NothingToCompress:
             compressible = False
-    through = basis.truncated_through
+    through = snapshot.truncated_through
     return PolicyState(
         failed=tried.compression_failed,
         compressible=compressible,
-        due=_due(basis, sized),
+        due=_due(snapshot, sized),
         maskable=maskable_share(items, sized),
-        truncatable=truncate(_all_items(basis), sized, truncated_through=through) > through,
+        truncatable=truncate(_all_items(snapshot), sized, truncated_through=through) > through,
     )
 
 
-def _due(basis: build.Basis, sized: Sizes) -> bool:
+def _due(snapshot: ConversationSnapshot, sized: Sizes) -> bool:
     """Whether so many messages lie beyond the tail that a summary is prepared for that alone."""
-    settings = compression_settings(basis)
+    settings = compression_settings(snapshot)
     if not settings.prepare_messages:
         return False
     try:
-        span = planner.plan(_all_items(basis), sized, settings.planner, trigger=Trigger.BACKGROUND)
+        span = planner.plan(
+            _all_items(snapshot), sized, settings.planner, trigger=Trigger.BACKGROUND
+        )
     except NothingToCompress:
         return False
     return len(span.items) >= settings.prepare_messages
 
 
-def _all_items(basis: build.Basis) -> tuple[Item, ...]:
+def _all_items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
     """The whole tail, truncated messages included: the next compression takes them in."""
-    visible = build.visible_tail(replace(basis, truncated_through=0))
+    visible = visible_tail(replace(snapshot, truncated_through=0))
     return tuple(one.as_item() for one in visible)
 
 
@@ -267,10 +275,10 @@ async def _wait_for_lock(conversation_id: int) -> None:
 
 
 async def _compress(
-    conversation_id: int, means: Means, prepared: Prepared, tried: _Tried, overflowed: bool
+    conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Tried, overflowed: bool
 ) -> None:
-    settings = compression_settings(prepared.basis)
-    engine = means.engine(prepared.sizes)
+    settings = compression_settings(prepared.snapshot)
+    engine = deps.engine(prepared.sizes)
     applied = await services.apply_ready(conversation_id, engine=engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
         return
@@ -298,59 +306,59 @@ async def _compress(
         tried.compression_failed = True
 
 
-async def _mask(conversation_id: int, means: Means, prepared: Prepared) -> None:
+async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     def batch() -> dict[int, int]:
-        items = _items(prepared.basis)
+        items = _items(prepared.snapshot)
         seqs = set(maskable(items, prepared.sizes))
         return {
-            item.seq: message_tokens(means.counter, placeholder(item))
+            item.seq: message_tokens(deps.counter, placeholder(item))
             for item in items
             if item.seq in seqs
         }
 
     masked = await amask(conversation_id, await asyncio.to_thread(batch))
-    if means.masked is not None:
-        await means.masked(masked)
-    await means.changed()
+    if deps.masked is not None:
+        await deps.masked(masked)
+    await deps.changed()
 
 
-async def _truncate(conversation_id: int, means: Means, prepared: Prepared) -> None:
-    basis = prepared.basis
+async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
+    snapshot = prepared.snapshot
     through = await asyncio.to_thread(
         lambda: truncate(
-            _all_items(basis), prepared.sizes, truncated_through=basis.truncated_through
+            _all_items(snapshot), prepared.sizes, truncated_through=snapshot.truncated_through
         )
     )
     await aset_truncated(conversation_id, through)
-    await means.changed()
+    await deps.changed()
 
 
-def _shortened(prepared: Prepared, means: Means) -> Prepared:
+def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
     """The last resort for one giant turn: its oldest texts cut to head and tail."""
-    replaced = shorten_giant(_items(prepared.basis), prepared.sizes)
+    replaced = shorten_giant(_items(prepared.snapshot), prepared.sizes)
     if replaced is None:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
-    originals = {item.seq: item.text for item in _items(prepared.basis)}
+    originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    built = build.build_request(
-        prepared.basis,
+    built = build_request(
+        prepared.snapshot,
         prepared.sizes,
-        system_role=means.profile.supports_system_role,
+        system_role=deps.profile.supports_system_role,
         replaced=changed,
     )
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
-    told = {name: prepared.request.manifest[name] for name in ("decision", "before")}
-    return replace(prepared, request=replace(built, manifest={**built.manifest, **told}))
+    decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}
+    return replace(prepared, request=replace(built, manifest={**built.manifest, **decided}))
 
 
-async def prepare_in_background(conversation_id: int, means: Means) -> None:
-    """After a turn: mask what is worth it, and write the next summary before it is needed."""
-    prepared = await _judged(await _read(conversation_id, means), means, _Tried())
+async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:
+    """Mask what is worth it after a turn, and write the next summary before it is needed."""
+    prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
     if prepared.decision.action is ContextAction.MASK:
-        await _mask(conversation_id, means, prepared)
-        prepared = await _judged(await _read(conversation_id, means), means, _Tried())
-    engine = means.engine(prepared.sizes)
+        await _mask(conversation_id, deps, prepared)
+        prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
+    engine = deps.engine(prepared.sizes)
     wanted = prepared.decision.action is ContextAction.PREPARE and engine.summarizers
     if wanted and await aconversation_within_limit(conversation_id):
         with activity_log.about(conversation=conversation_id):
@@ -358,5 +366,5 @@ async def prepare_in_background(conversation_id: int, means: Means) -> None:
                 conversation_id,
                 engine=engine,
                 sizes=prepared.sizes,
-                settings=compression_settings(prepared.basis),
+                settings=compression_settings(prepared.snapshot),
             )

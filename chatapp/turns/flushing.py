@@ -1,4 +1,4 @@
-"""Showing replies while they are written: stored first, then rendered once for all viewers."""
+"""Flushes of replies while they are written: stored, then rendered once for all viewers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chatapp.rendering.limits import LARGE
 from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.announcer import common
 from chatapp.turns.checkpoints import Checkpoints
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -29,18 +29,17 @@ class Flusher:
         self._checkpoints = Checkpoints()
 
     def begin(self, stream: LiveStream) -> None:
-        """Show what comes from now on."""
+        """Show the reply from now on as it comes."""
         stream.flusher = asyncio.create_task(
             self._flush_when_due(stream), name=f"showing turn {stream.job.turn}"
         )
 
     async def finish(self, stream: LiveStream) -> None:
-        """Show the rest of a reply that has ended, so that its deltas are all of it. Never raises.
+        """Show the rest of a turn that is finishing: its deltas are all of it. Never raises.
 
         A flush under way is waited for: cut off, it would store the same text once more, and
         leave a thread at work on it.
         """
-        stream.ended = True
         if stream.flusher is not None:
             if not stream.flushing:
                 stream.flusher.cancel()
@@ -53,16 +52,16 @@ class Flusher:
         await self._checkpoints.aclose()
 
     async def _flush_when_due(self, stream: LiveStream) -> None:
-        while not stream.ended:
-            await stream.waits.wait()
+        while stream.phase < Phase.FINISHING:
+            await stream.flush_pending.wait()
             await asyncio.sleep(max(0.0, stream.due_in))
-            stream.waits.clear()
+            stream.flush_pending.clear()
             stream.flushing = True
             await self._flush(stream)
             stream.flushing = False
 
     async def _flush(self, stream: LiveStream) -> None:
-        """Store what came, then tell viewers. Never raises."""
+        """Store the buffered text, then tell viewers. Never raises."""
         try:
             # A thread that stores meanwhile would wait for Python's lock at each statement.
             await stream.announced.wait()

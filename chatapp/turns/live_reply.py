@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any
 
 from chatapp.conversations.progress import Checkpoint
@@ -21,6 +23,27 @@ PORTION = 10_000
 EARLY = 0.01
 
 
+class Phase(IntEnum):
+    """The phases of a turn that this process runs. A turn only ever enters a later one.
+
+    So a person's Stop outweighs the shutdown that comes with it, the last write is not begun
+    twice, and what another process has ended stays lost.
+    """
+
+    WAITING = 1
+    """The task has not taken its first step."""
+    RUNNING = 2
+    """The request is made to fit, sent, and answered."""
+    SHUTTING_DOWN = 3
+    """The process ends: the turn is about to be stored as interrupted."""
+    STOPPING = 4
+    """A person stopped it: the turn is about to be stored as stopped."""
+    FINISHING = 5
+    """The last write is under way: whether the lease still holds is decided there."""
+    LOST = 6
+    """Another process ended the turn: nothing more may be written."""
+
+
 @dataclass(slots=True)
 class LiveStream:
     """The state of one turn that this process runs."""
@@ -30,29 +53,22 @@ class LiveStream:
     pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
     flusher: asyncio.Task[None] | None = None
-    """Shows what comes, until it has ``ended``."""
+    """Shows what comes, until the turn is finishing."""
     flushing: bool = False
-    """Some of it is being stored and shown right now."""
-    ended: bool = False
+    """A piece of it is being stored and shown right now."""
+    phase: Phase = Phase.WAITING
     text: str = ""
-    """What viewers have been told. All of it is stored: see ``gather``."""
+    """The text that viewers have been told. All of it is stored: see ``gather``."""
     reasoning: str = ""
-    stop_requested: bool = False
-    shutting_down: bool = False
-    finishing: bool = False
-    """The last write is under way: whether the lease still holds is decided there."""
-    lost: bool = False
-    """Another process ended this turn: nothing more may be written."""
-    began: bool = False
-    """A piece of the reply has come."""
     manifest: dict[str, Any] = field(default_factory=dict)
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
-    """The model has the request, or something else is to be told."""
+    request_sent: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the request is sent, or when the announcement must not wait for that."""
     announced: asyncio.Event = field(default_factory=asyncio.Event)
-    """Viewers have been told that the turn begins."""
-    waits: asyncio.Event = field(default_factory=asyncio.Event)
-    """Something came."""
-    _begun: bool = False
+    """Set when viewers have been told that the turn begins."""
+    flush_pending: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while text is buffered; a flush is due later."""
+    _cancel: Callable[[], object] | None = None
+    """Cancels the task; set by its first step, without which it would never store its end."""
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
     _gathered: tuple[str, str] = ("", "")
@@ -61,45 +77,57 @@ class LiveStream:
     _unseen: list[tuple[str, str]] = field(default_factory=list)
     """Text and reasoning that were told while nobody looked, and are not rendered yet."""
     _unrendered: list[tuple[str, str]] = field(default_factory=list)
-    """The same for those who look."""
+    """Text and reasoning that viewers are told and that are not rendered yet."""
     _rendering: float = 0.0
     """Seconds that the last rendering took."""
     _flushed_at: float = 0.0
 
+    def enter(self, phase: Phase) -> bool:
+        """Go on to a phase; False, and nothing changes, where that would be a step back."""
+        if phase <= self.phase:
+            return False
+        self.phase = phase
+        return True
+
     def begin(self) -> None:
-        """The task runs. Raises CancelledError when its end was asked for before that."""
-        self._begun = True
-        if self.stop_requested or self.shutting_down or self.lost:
+        """Mark the task as running. Raises CancelledError if its end was asked for before that."""
+        if self.task is not None:
+            self._cancel = self.task.cancel
+        if not self.enter(Phase.RUNNING):
             raise asyncio.CancelledError
 
-    async def told(self) -> None:
-        """Have the beginning announced now, and wait until it is."""
-        self.asked.set()
+    @property
+    def lost(self) -> bool:
+        """Whether another process has ended the turn."""
+        return self.phase is Phase.LOST
+
+    async def ensure_announced(self) -> None:
+        """Wait until viewers know that the turn begins, which they are told at once."""
+        self.request_sent.set()
         await self.announced.wait()
 
-    def cancel(self) -> None:
-        """End the task; one that has not begun ends when it begins.
+    def end(self, phase: Phase) -> None:
+        """End the task, to be stored as ``phase`` says; one that has not begun ends as it begins.
 
         A task that is cancelled before its first step never runs at all, so that nobody would
         store the turn's end.
         """
-        if self._begun and self.task is not None:
-            self.task.cancel()
+        self.enter(phase)
+        if self._cancel is not None:
+            self._cancel()
 
     def lose(self) -> None:
-        """Another process ended the turn; what is being written last by this one finds that out."""
-        if not self.finishing:
-            self.lost = True
-            self.cancel()
+        """Give the turn up to the process that ended it; a last write finds that out by itself."""
+        if self.phase is not Phase.FINISHING:
+            self.end(Phase.LOST)
 
     def add(self, text: str = "", reasoning: str = "") -> None:
-        """Take what the model said."""
+        """Buffer a piece of the reply."""
         if text:
             self._new_text.append(text)
         if reasoning:
             self._new_reasoning.append(reasoning)
-        self.began = True
-        self.waits.set()
+        self.flush_pending.set()
 
     @property
     def due_in(self) -> float:
@@ -108,15 +136,20 @@ class LiveStream:
         return self._flushed_at + interval - EARLY - time.monotonic()
 
     @property
+    def began(self) -> bool:
+        """Whether a piece of the reply has come."""
+        return bool(self.text or self.reasoning or self.pending)
+
+    @property
     def pending(self) -> bool:
-        """Whether something came that viewers have not been told."""
+        """Whether text is buffered that viewers have not been told."""
         return bool(self._new_text or self._new_reasoning or any(self._gathered))
 
     def gather(self) -> Checkpoint:
-        """All that came so far, to be stored before :meth:`take` counts it as shown.
+        """The whole reply so far, to be stored before :meth:`take` counts it as shown.
 
-        Then whatever is read from the database is never less than what any viewer has, in any
-        process and after the death of this one.
+        So the database never has less than any viewer, in any process and after the death of this
+        one.
         """
         text, reasoning = self._gathered
         self._gathered = text + "".join(self._new_text), reasoning + "".join(self._new_reasoning)
@@ -133,7 +166,7 @@ class LiveStream:
         )
 
     def take(self, *, shown: bool) -> tuple[str, str]:
-        """What was gathered; it counts as told from here on. ``shown``: somebody looks."""
+        """The gathered text and reasoning, told from here on. ``shown``: somebody looks."""
         (text, reasoning), self._gathered = self._gathered, ("", "")
         self.text += text
         self.reasoning += reasoning
@@ -155,9 +188,9 @@ class LiveStream:
         return self._renderer.open_length + sum(len(one) for pair in waiting for one in pair)
 
     def catch_up(self) -> None:
-        """Render a portion of what came while nobody looked.
+        """Render a portion of the text that came while nobody looked.
 
-        Who has come since was shown it as a whole: in the next update it would come once more.
+        A viewer that has come since was shown all of it: the next update must not bring it again.
         """
         text, reasoning = _joined(self._unseen)
         self._renderer.feed(text[:PORTION], reasoning[:PORTION])
@@ -165,7 +198,7 @@ class LiveStream:
         self._unseen = [rest] if any(rest) else []
 
     def render(self) -> markdown.Update:
-        """What the last flush changes on the screen. Slow renderings space the flushes out."""
+        """The screen's update by the last flush. Slow renderings space the flushes out."""
         begun = time.monotonic()
         update = self._renderer.feed(*_joined(self._unrendered))
         self._unrendered.clear()

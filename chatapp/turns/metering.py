@@ -1,4 +1,4 @@
-"""Counting what each call of a model takes, for the person in whose conversation it is made."""
+"""Metering of model calls, for the person in whose conversation each one is made."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Call:
-    """What has come of one call so far."""
+    """One call of a model, as far as it has come."""
 
     request: ChatRequest
     texts: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How often a reply that is being written is shown."""
+"""The pace at which replies are shown while they are written."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Runs turns: one task a turn, belonging to its conversation and to no socket.
+"""The runner of turns: one task a turn, belonging to its conversation and to no socket.
 
 A process keeps its turns by leases, stores their texts and then shows them, stops them, and ends
-them in order when it is told to. What a killed process leaves, any process's sweep interrupts.
+them in order when it is told to. Turns that a killed process leaves are interrupted by any
+process's sweep.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.afterwards import Afterwards
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.flushing import Flusher
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.pacing import Pace
 from chatapp.turns.running import TurnDriver
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from chatapp.turns.turn import Job
 from chatapp.turns.upkeep import Keeper
 from compression.exceptions import UserFacingError
@@ -31,7 +32,7 @@ from compression.types import Outcome
 logger = logging.getLogger(__name__)
 Begun = TypeVar("Begun", bound=Accepted | Queued)
 
-# Seconds by which a turn is ahead of being announced: rendering that would delay the request.
+# Delay before announcing a turn, so that rendering does not hold up the request. Seconds.
 HEAD_START = 0.02
 
 
@@ -40,13 +41,14 @@ class Runner:
 
     def __init__(
         self,
-        machinery: Machinery,
+        services: Services,
         bus: Bus,
         announcer: Announcer,
         pace: Pace | None = None,
         pool: RenderingPool | None = None,
     ) -> None:
-        self.holder = uuid.uuid4().hex
+        self.process_id = uuid.uuid4().hex
+        """Names this process in its leases; a number of the system would come again."""
         self._bus = bus
         self._announcer = announcer
         self._pace = pace or Pace()
@@ -55,25 +57,25 @@ class Runner:
         self._ending = False
         self._flusher = Flusher(bus, pool or RenderingPool())
         self._driver = TurnDriver(
-            holder=self.holder,
-            machinery=machinery,
+            process_id=self.process_id,
+            services=services,
             announcer=announcer,
             flusher=self._flusher,
             spawn=self.spawn,
         )
         self._afterwards = Afterwards(
-            holder=self.holder,
-            machinery=machinery,
+            process_id=self.process_id,
+            services=services,
             announcer=announcer,
             start=self.start,
             spawn=self.spawn,
         )
         self._keeper = Keeper(
-            holder=self.holder,
+            process_id=self.process_id,
             streams=self._streams,
             announcer=announcer,
             stop=self.stop,
-            send_stranded=self.send_stranded,
+            send_orphaned_queues=self.send_orphaned_queues,
             count=self._afterwards.count,
         )
 
@@ -117,7 +119,7 @@ class Runner:
         """Tell viewers that a turn begins: while the model reads the request, or soon at least."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HEAD_START):
-                await stream.asked.wait()
+                await stream.request_sent.wait()
         try:
             await self._announcer.begun(accepted)
         finally:
@@ -126,12 +128,11 @@ class Runner:
     def stop(self, turn: int) -> None:
         """End a turn of this process now; one of another process ends at its next look."""
         stream = self._streams.get(turn)
-        if stream is not None and not stream.stop_requested:
-            stream.stop_requested = True
-            stream.cancel()
+        if stream is not None and stream.phase < Phase.STOPPING:
+            stream.end(Phase.STOPPING)
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """A task that is kept from being forgotten, and waited for at the end."""
+        """Start a task that is held until it is done, and cancelled at shutdown."""
         task = asyncio.create_task(work, name=name)
         self._jobs.add(task)
         task.add_done_callback(self._forget)
@@ -141,7 +142,7 @@ class Runner:
         self._jobs.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        # Of a refusal whoever asked was told; where it came from is nobody's concern.
+        # Whoever asked has been told of a refusal; its traceback helps nobody.
         refused = isinstance(error, UserFacingError)
         level, trace = (logging.INFO, None) if refused else (logging.ERROR, error)
         logger.log(level, "%s: %s", task.get_name(), error, exc_info=trace)
@@ -169,10 +170,9 @@ class Runner:
         """End every turn as interrupted with its text stored, then stop."""
         self._ending = True
         for stream in self._streams.values():
-            stream.shutting_down = True
-            # Whoever was to tell of the beginning may be cancelled before its first step.
+            # The task that announces the turn may be cancelled before its first step.
             stream.announced.set()
-            stream.cancel()
+            stream.end(Phase.SHUTTING_DOWN)
         for task in self._jobs:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
@@ -181,13 +181,13 @@ class Runner:
         await self._bus.aclose()
 
     async def _run(self, stream: LiveStream) -> None:
-        """One turn, and what follows it. Never raises."""
+        """Run one turn, and what follows it. Never raises."""
         await self._driver.run(stream)
         self._streams.pop(stream.job.turn, None)
         self._pace.streams = len(self._streams)
         if not self._ending and not stream.lost:
             self.spawn(self._afterwards.follow(stream.job), f"after turn {stream.job.turn}")
 
-    async def send_stranded(self) -> None:
-        """Send what waits in conversations whose turn ended with its process."""
-        await self._afterwards.send_stranded()
+    async def send_orphaned_queues(self) -> None:
+        """Send queued messages whose turn ended without sending them."""
+        await self._afterwards.send_orphaned_queues()

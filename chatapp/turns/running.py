@@ -15,11 +15,20 @@ from chatapp.errors import InternalError
 from chatapp.llm import activity_log
 from chatapp.models import TurnStatus
 from chatapp.turns.announcer import Announcer
-from chatapp.turns.fitting import Means
+from chatapp.turns.fitting import FittingDeps
 from chatapp.turns.flushing import Flusher
-from chatapp.turns.live_reply import LiveStream
-from chatapp.turns.services import Machinery
-from chatapp.turns.turn import Asked, Concluded, Job, Said, Step, Thought, run_turn, status_of
+from chatapp.turns.live_reply import LiveStream, Phase
+from chatapp.turns.services import Services
+from chatapp.turns.turn import (
+    Job,
+    ReasoningDelta,
+    ReplyFinished,
+    RequestSent,
+    Step,
+    TextDelta,
+    run_turn,
+    status_of,
+)
 from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
@@ -30,12 +39,12 @@ Spawn = Callable[[Coroutine[Any, Any, Any], str], asyncio.Task[Any]]
 FINISH_TRIES = 8
 
 
-async def means_for(job: Job, machinery: Machinery, announcer: Announcer) -> Means:
-    """What is needed to make a turn's request fit. Raises LLMError for no model at all."""
-    return Means(
-        profile=await machinery.catalogue.profile(job.model),
-        counter=machinery.counter,
-        engine_for=machinery.engine,
+async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -> FittingDeps:
+    """The dependencies of fitting a turn's request. Raises LLMError for no model at all."""
+    return FittingDeps(
+        profile=await services.catalogue.profile(job.model),
+        counter=services.counter,
+        engine_for=services.engine,
         changed=lambda: announcer.summary(job.conversation_id),
         masked=lambda masked: announcer.masked(job.conversation_id, masked),
     )
@@ -47,20 +56,20 @@ class TurnDriver:
     def __init__(
         self,
         *,
-        holder: str,
-        machinery: Machinery,
+        process_id: str,
+        services: Services,
         announcer: Announcer,
         flusher: Flusher,
         spawn: Spawn,
     ) -> None:
-        self._holder = holder
-        self._machinery = machinery
+        self._process_id = process_id
+        self._services = services
         self._announcer = announcer
         self._flusher = flusher
         self._spawn = spawn
 
     async def run(self, stream: LiveStream) -> None:
-        """One turn from its first to its last write. Never raises."""
+        """Run one turn from its first to its last write. Never raises."""
         with activity_log.about(conversation=stream.job.conversation_id, turn=stream.job.turn):
             ending = await self._ending_of(stream)
         last_write = asyncio.create_task(self._finish(stream, ending))
@@ -71,69 +80,72 @@ class TurnDriver:
                 # A second Stop, or the shutdown, which waits for this task: the ending stands.
                 continue
             except Exception:
-                # Whatever it is: a turn that is kept here would have its lease renewed for ever.
+                # Any error: a turn that stayed here would have its lease renewed for ever.
                 logger.exception("The end of turn %s could not be stored.", stream.job.turn)
 
     async def _ending_of(self, stream: LiveStream) -> progress.Ending:
-        """Run the turn; how it ended."""
+        """Run the turn; returns how it ended."""
         self._flusher.begin(stream)
         try:
             stream.begin()
-            concluded = await self._drive(stream)
+            finished = await self._drive(stream)
             ending = progress.Ending(
-                status=concluded.status,
-                error=concluded.error,
-                finish_reason=concluded.finish_reason,
-                prompt_tokens=concluded.prompt_tokens,
-                completion_tokens=concluded.completion_tokens,
-                cached_tokens=concluded.cached_tokens,
-                cost=concluded.cost,
+                status=finished.status,
+                error=finished.error,
+                finish_reason=finished.finish_reason,
+                prompt_tokens=finished.prompt_tokens,
+                completion_tokens=finished.completion_tokens,
+                cached_tokens=finished.cached_tokens,
+                cost=finished.cost,
             )
         except asyncio.CancelledError:
-            status = TurnStatus.STOPPED if stream.stop_requested else TurnStatus.INTERRUPTED
-            error = None if stream.stop_requested else progress.interruption(kept=False)
-            ending = progress.Ending(status=status, error=error)
+            if stream.phase is Phase.STOPPING:
+                ending = progress.Ending(status=TurnStatus.STOPPED)
+            else:
+                error = progress.interruption(kept=False)
+                ending = progress.Ending(status=TurnStatus.INTERRUPTED, error=error)
         except UserFacingError as error:
             status = status_of(error, began=stream.began)
             ending = progress.Ending(status=status, error=error.as_dict())
         except Exception:
-            # The end of the way: whatever broke, the turn gets its status and the log the reason.
+            # Any other error: the turn gets its status, and the log the reason.
             logger.exception("Turn %s failed.", stream.job.turn)
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
         return ending
 
-    async def _drive(self, stream: LiveStream) -> Concluded:
-        machinery, job = self._machinery, stream.job
-        means = replace(
-            await means_for(job, machinery, self._announcer),
-            begun=stream.told,
-            waits=lambda error, seconds: self._spawn(
-                self._announcer.waits(stream, error, seconds), f"countdown of turn {job.turn}"
+    async def _drive(self, stream: LiveStream) -> ReplyFinished:
+        services, job = self._services, stream.job
+        deps = replace(
+            await fitting_deps_for(job, services, self._announcer),
+            begun=stream.ensure_announced,
+            on_retry=lambda error, seconds: self._spawn(
+                self._announcer.announce_retry(stream, error, seconds),
+                f"countdown of turn {job.turn}",
             ),
         )
-        steps = run_turn(job, client=machinery.client, catalogue=machinery.catalogue, means=means)
-        concluded: Concluded | None = None
+        steps = run_turn(job, client=services.client, catalogue=services.catalogue, deps=deps)
+        finished: ReplyFinished | None = None
         async with aclosing(steps):
             async for step in steps:
-                concluded = self._take(stream, step) or concluded
-        assert concluded is not None
-        return concluded
+                finished = self._take(stream, step) or finished
+        assert finished is not None
+        return finished
 
-    def _take(self, stream: LiveStream, step: Step) -> Concluded | None:
+    def _take(self, stream: LiveStream, step: Step) -> ReplyFinished | None:
         match step:
-            case Asked():
+            case RequestSent():
                 stream.manifest, stream.event_no = step.manifest, step.event_no
-                stream.asked.set()
-            case Said(text=text):
+                stream.request_sent.set()
+            case TextDelta(text=text):
                 stream.add(text=text)
-            case Thought(text=text):
+            case ReasoningDelta(text=text):
                 stream.add(reasoning=text)
-            case Concluded():
+            case ReplyFinished():
                 return step
         return None
 
     async def _with_text(self, stream: LiveStream, ending: progress.Ending) -> progress.Ending:
-        """The ending with all that came."""
+        """The ending with the whole text of the reply."""
         stream.gather()
         stream.take(shown=False)
         text = stream.text
@@ -141,7 +153,7 @@ class TurnDriver:
         if error is not None:
             ours = error["code"] == progress.INTERRUPTED
             error = progress.interruption(kept=kept) if ours else {**error, "partial_kept": kept}
-        tokens = await asyncio.to_thread(message_tokens, self._machinery.counter, text)
+        tokens = await asyncio.to_thread(message_tokens, self._services.counter, text)
         return replace(
             ending,
             text=text,
@@ -152,17 +164,18 @@ class TurnDriver:
         )
 
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
-        """The turn's last write; tried again while the database is away. Never raises."""
-        job, stream.finishing = stream.job, True
-        # The end of a turn is told after its beginning, also when nothing was ever asked.
-        await stream.told()
+        """Store the turn's end, again and again while the database is away. Never raises."""
+        job = stream.job
+        stream.enter(Phase.FINISHING)
+        # Viewers are told of the end after the beginning, even if no request was ever sent.
+        await stream.ensure_announced()
         await self._flusher.finish(stream)
         ending = await self._with_text(stream, ending)
         for attempt in range(FINISH_TRIES):
             if stream.lost:
                 return
             try:
-                ended = await progress.afinish(self._holder, job.turn, job.reply_id, ending)
+                ended = await progress.afinish(self._process_id, job.turn, job.reply_id, ending)
                 break
             except Exception:
                 logger.exception("The end of turn %s could not be stored yet.", job.turn)
@@ -170,7 +183,7 @@ class TurnDriver:
         else:
             return
         if ended is None:
-            stream.lost = True
+            stream.enter(Phase.LOST)
             return
         try:
             await self._announcer.ended(ended)

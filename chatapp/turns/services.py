@@ -1,4 +1,4 @@
-"""What turns run on: the model's client, what is known of models, the ruler, the summarisers."""
+"""The services that turns run on: the model's client, the catalogue, the ruler, summarisers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from chatapp.context import build
+from chatapp.context.request import request_sizes, tokens_by_part
 from chatapp.conversations import reading
 from chatapp.live.view_models import CompressionView, ContextView, PageView
 from chatapp.llm.catalogue import Catalogue
@@ -23,13 +23,16 @@ from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
 from compression.types import Sizes
 
-# The demo model's summaries take so long, so that the indicator can be seen. Seconds.
+# Seconds that a summary of the demo model takes, so that the indicator can be seen.
 DEMO_PACE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machinery:
-    """The real objects, built once a process by :mod:`chatapp.wiring`."""
+class Services:
+    """The services of a process, built once by :mod:`chatapp.wiring`.
+
+    Not to be confused with :mod:`compression.services`, the actions on a summary.
+    """
 
     client: LLMClient
     catalogue: Catalogue
@@ -41,7 +44,7 @@ class Machinery:
     """Whether the model is asked for a title after a conversation's first reply."""
 
     def engine(self, profile: Profile) -> Engine:
-        """What compression works with for conversations of this model."""
+        """Compression's engine for conversations of this model."""
         sizes = Sizes(
             window=profile.window, reserve=profile.reserve, calibration=profile.calibration
         )
@@ -80,14 +83,14 @@ class Machinery:
     # Reading for screens: the rows know nothing of windows and calibrations, these functions do.
 
     async def apage(self, user_id: int, code: str, **place: int | None) -> PageView:
-        """What the page of a conversation shows, at ``place`` (before, after or around a seq).
+        """The page of a conversation, at ``place`` (before, after or around a seq).
 
         Raises NotFound.
         """
         return await _apage(user_id, code, self.context_view, **place)
 
     async def achanges(self, conversation_id: int, after: int) -> PageView:
-        """What changed in a conversation since ``after``. Raises NotFound."""
+        """The changes of a conversation since ``after``. Raises NotFound."""
         return await _achanges(conversation_id, after, self.context_view)
 
     async def aoverview(self, conversation_id: int) -> tuple[int, CompressionView, ContextView]:
@@ -95,7 +98,7 @@ class Machinery:
         return await _aoverview(conversation_id, self.context_view)
 
     async def acontext(self, conversation_id: int, *, model: str = "") -> ContextView:
-        """What the next request of a conversation will use, or would with another ``model``.
+        """Usage of a conversation's next request, or of the one to another ``model``.
 
         Raises NotFound.
         """
@@ -107,15 +110,15 @@ class Machinery:
         self.catalogue.recall()
         self.catalogue.reread(model or row.model)
         profile = self.catalogue.known_profile(model or row.model)
-        sized = build.sizes(
-            reading.frame(row),
+        sized = request_sizes(
+            reading.snapshot_without_tail(row),
             _Remembering(self.counter),
             window=profile.window,
             reserve=profile.reserve,
             calibration=profile.calibration,
             model=profile.name,
         )
-        tokens = build.tokens_by_part(sized, tail_tokens)
+        tokens = tokens_by_part(sized, tail_tokens)
         return ContextView(
             model=profile.name,
             window=profile.window,

@@ -17,9 +17,9 @@ from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Completion, Draft, Item, Ledger
 
-# By what factor a refused prompt was too long, where its server does not say.
+# The factor by which a refused prompt is taken as too long, where its server does not say.
 TOO_LONG = 1.5
-# Added to what it says: no two prompts are counted quite alike.
+# Added to the factor that it says: no two prompts are counted quite alike.
 MARGIN = 1.05
 
 
@@ -85,7 +85,7 @@ async def _require_within_limit() -> None:
 
 
 def _failed(error: LLMError, window: int, reply: int) -> SummarizerError:
-    """The same in the words of ``compression``; ``window`` and ``reply`` are tokens."""
+    """The error in the words of ``compression``; ``window`` and ``reply`` are tokens."""
     failed = SummarizerError(error.message, fields={"cause": error.code})
     # A server that took all its time once is not waited for a second time.
     failed.transient = error.retryable and not isinstance(error, ServerTimeout)
@@ -95,7 +95,7 @@ def _failed(error: LLMError, window: int, reply: int) -> SummarizerError:
 
 
 def _too_long(error: ContextOverflow, window: int, reply: int) -> float:
-    """By what factor the refused prompt was longer than there is room for."""
+    """The factor by which the refused prompt was longer than there is room for."""
     tokens = int(error.fields.get("tokens") or 0)
     room = int(error.fields.get("window") or window) - reply
     return max(MARGIN, MARGIN * tokens / room) if tokens and room > 0 else TOO_LONG
@@ -110,7 +110,7 @@ class Paced:
 
     @property
     def label(self) -> str:
-        """The name of what does the work."""
+        """The inner summariser's name."""
         return self.inner.label
 
     async def draft(

@@ -12,7 +12,7 @@ from chatapp.conversations.access import (
     areplace_automatic_title,
     aset_automatic_title,
 )
-from chatapp.conversations.reading import abasis
+from chatapp.conversations.reading import asnapshot_with_tail
 from chatapp.conversations.spending import aconversation_within_limit
 from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest, LLMClient
@@ -43,8 +43,8 @@ async def name_by_first_words(conversation_id: int, announcer: Announcer) -> boo
     """
     if not await amay_be_named(conversation_id):
         return False
-    basis = await abasis(conversation_id)
-    first = next((one.text for one in basis.tail if one.role == "user"), "")
+    snapshot = await asnapshot_with_tail(conversation_id)
+    first = next((one.text for one in snapshot.tail if one.role == "user"), "")
     title = titles.first_words(first)
     event_no = await aset_automatic_title(conversation_id, title) if title else None
     if event_no is None:
@@ -61,9 +61,9 @@ async def name_by_model(
     Never in place of a person's title. A model that fails or babbles leaves the first words.
     Raises NotFound for a conversation that is gone.
     """
-    basis = await abasis(conversation_id)
-    question = next((one.text for one in basis.tail if one.role == "user"), "")
-    reply = next((one.text for one in basis.tail if one.role == "assistant" and one.text), "")
+    snapshot = await asnapshot_with_tail(conversation_id)
+    question = next((one.text for one in snapshot.tail if one.role == "user"), "")
+    reply = next((one.text for one in snapshot.tail if one.role == "assistant" and one.text), "")
     if not question or not reply or not await aconversation_within_limit(conversation_id):
         return
     quoted = f"<user>\n{question[:SHOWN]}\n</user>\n<assistant>\n{reply[:SHOWN]}\n</assistant>"

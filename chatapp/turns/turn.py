@@ -26,12 +26,12 @@ from chatapp.llm.errors import (
 )
 from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
-from chatapp.turns.fitting import Means, Prepared, prepare
+from chatapp.turns.fitting import FittingDeps, Prepared, prepare
 from compression.exceptions import UserFacingError
 from compression.planning.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
 
-# By how much we take ourselves to be wrong when a provider refuses a request and says no figure.
+# The error assumed in our own count when a provider refuses a request and gives no figure.
 DOUBT = 0.1
 
 # What the provider says at the end -> the turn's terminal status; anything else is a normal end.
@@ -44,7 +44,7 @@ STATUS_OF_REASON = {
 
 
 def status_of(error: UserFacingError, *, began: bool) -> TurnStatus:
-    """How a turn ended when this was why; ``began``: a piece of the reply had come.
+    """The terminal status after an error; ``began``: a piece of the reply had come.
 
     A reply that broke off is interrupted, so that the reader can have it continued.
     """
@@ -68,8 +68,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The request is made; the model has been asked."""
+class RequestSent:
+    """The request to the model is on its way."""
 
     manifest: dict[str, Any]
     event_no: int
@@ -77,22 +77,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """More of the reply's text."""
+class TextDelta:
+    """A piece of the reply's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thought:
-    """More of the reply's reasoning."""
+class ReasoningDelta:
+    """A piece of the reply's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Concluded:
-    """The reply has ended by the model's own word."""
+class ReplyFinished:
+    """The end of a reply, as the model reported it."""
 
     status: TurnStatus
     finish_reason: str
@@ -103,12 +103,12 @@ class Concluded:
     cost: float | None = None
 
 
-Step = Asked | Said | Thought | Concluded
+Step = RequestSent | TextDelta | ReasoningDelta | ReplyFinished
 
 
 @dataclass(slots=True)
 class _Reply:
-    """What has come of the reply so far."""
+    """The reply as far as it has come."""
 
     text: bool = False
     reasoning: bool = False
@@ -116,7 +116,7 @@ class _Reply:
 
 
 async def run_turn(
-    job: Job, *, client: LLMClient, catalogue: Catalogue, means: Means
+    job: Job, *, client: LLMClient, catalogue: Catalogue, deps: FittingDeps
 ) -> AsyncGenerator[Step, None]:
     """Run one turn to its end.
 
@@ -124,53 +124,53 @@ async def run_turn(
     conversation is gone. A provider that says the request was too long is believed once: its
     window is learned, the conversation compressed, and the model asked again.
     """
-    prepared = await prepare(job.conversation_id, means)
+    prepared = await prepare(job.conversation_id, deps)
     for last_try in (False, True):
         reply = _Reply()
-        yield Asked(manifest=prepared.request.manifest, event_no=prepared.basis.event_no)
+        yield RequestSent(manifest=prepared.request.manifest, event_no=prepared.snapshot.event_no)
         try:
-            async with aclosing(_ask(prepared, means, client, reply)) as steps:
+            async with aclosing(_ask(prepared, deps, client, reply)) as steps:
                 async for step in steps:
                     yield step
             break
         except ContextOverflow as overflow:
             if last_try or reply.text or reply.reasoning:
                 raise
-            means = await _after_overflow(overflow, prepared, means, catalogue)
-            prepared = await prepare(job.conversation_id, means, overflowed=True)
+            deps = await _after_overflow(overflow, prepared, deps, catalogue)
+            prepared = await prepare(job.conversation_id, deps, overflowed=True)
     assert reply.finished is not None
-    await _calibrate(reply.finished, prepared, means.profile, catalogue)
-    yield _conclude(reply, means.profile)
+    await _calibrate(reply.finished, prepared, deps.profile, catalogue)
+    yield _reply_finished(reply, deps.profile)
 
 
 async def _ask(
-    prepared: Prepared, means: Means, client: LLMClient, reply: _Reply
+    prepared: Prepared, deps: FittingDeps, client: LLMClient, reply: _Reply
 ) -> AsyncGenerator[Step, None]:
-    profile = means.profile
+    profile = deps.profile
     request = ChatRequest(
         model=profile.name,
         messages=prepared.request.messages,
         max_tokens=profile.reserve,
         include_usage=profile.supports_usage,
-        on_wait=means.waits,
+        on_retry=deps.on_retry,
     )
     async with client.stream(request) as chunks:
         async for chunk in chunks:
             if isinstance(chunk, TextChunk):
                 reply.text = reply.text or bool(chunk.text.strip())
-                yield Said(text=chunk.text)
+                yield TextDelta(text=chunk.text)
             elif isinstance(chunk, ReasoningChunk):
                 reply.reasoning = True
-                yield Thought(text=chunk.text)
+                yield ReasoningDelta(text=chunk.text)
             else:
                 reply.finished = chunk
 
 
 async def _after_overflow(
-    overflow: ContextOverflow, prepared: Prepared, means: Means, catalogue: Catalogue
-) -> Means:
+    overflow: ContextOverflow, prepared: Prepared, deps: FittingDeps, catalogue: Catalogue
+) -> FittingDeps:
     """Believe the provider: its window, how it counts, or that we are wrong by a tenth."""
-    profile = means.profile
+    profile = deps.profile
     window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
     factor = profile.calibration
     if tokens:
@@ -187,9 +187,7 @@ async def _after_overflow(
     # For this second try the server is believed at once, whatever is thought of it later.
     learned = replace(learned, window=min(learned.window, int(window or learned.window)))
     said = int(tokens or factor * _counted(prepared))
-    return replace(
-        means, profile=learned, refused=Report(counted=_counted(prepared), reported=said)
-    )
+    return replace(deps, profile=learned, refused=Report(counted=_counted(prepared), reported=said))
 
 
 def _counted(prepared: Prepared) -> int:
@@ -208,14 +206,14 @@ async def _calibrate(
 
 
 def _wordless(reply: _Reply, finished: Finished) -> LLMError:
-    """What the model did instead of saying anything. No request of ours offers a tool."""
+    """The error of a reply without a word. No request of ours offers a tool."""
     if finished.tool_calls or finished.finish_reason == "tool_calls":
         return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
     return OnlyReasoning() if reply.reasoning else EmptyReply()
 
 
 def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any] | None:
-    """What is said of an ending that the status alone does not explain."""
+    """The explanation of an ending, where the status alone is none."""
     if finished.finish_reason == "refusal":
         return ModelRefused().as_dict()
     if status is TurnStatus.FILTERED:
@@ -227,15 +225,15 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
     return None
 
 
-def _conclude(reply: _Reply, profile: Profile) -> Concluded:
-    """The terminal status of a reply. Raises what a reply without a word was instead (I6)."""
+def _reply_finished(reply: _Reply, profile: Profile) -> ReplyFinished:
+    """The end of a reply with its terminal status. Raises the error of one without a word (I6)."""
     finished = reply.finished
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
     if status is TurnStatus.COMPLETE and not reply.text:
         raise finished.error or _wordless(reply, finished)
     usage = finished.usage
-    return Concluded(
+    return ReplyFinished(
         status=status,
         finish_reason=finished.finish_reason,
         error=_why(status, reply, finished),

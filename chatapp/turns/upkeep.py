@@ -1,4 +1,4 @@
-"""What a process does all the time for its turns: look for stops, renew leases, sweep."""
+"""Upkeep of a process's turns, all the time: look for stops, renew leases, sweep."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 STOPS_INTERVAL = 0.9
 RENEWAL_INTERVAL = 10.0
 SWEEP_INTERVAL = 5.0
-# Before work that failed is tried again: a database that is away is not asked in a tight loop.
+# Seconds before failed work is tried again: a database that is away is not asked in a tight loop.
 RETRY_INTERVAL = 1.0
 
 
@@ -24,36 +24,36 @@ class Keeper:
     """Keeps the turns of this process, and ends those of processes that died.
 
     ``streams`` are the runner's, looked at anew each time; ``stop`` ends one of them;
-    ``send_stranded`` sends what waits in conversations whose turn ended with its process;
+    ``send_orphaned_queues`` sends messages whose turn ended without sending them;
     ``count`` gives the ruler tokens of a text.
     """
 
     def __init__(
         self,
         *,
-        holder: str,
+        process_id: str,
         streams: Mapping[int, LiveStream],
         announcer: Announcer,
         stop: Callable[[int], None],
-        send_stranded: Callable[[], Awaitable[None]],
+        send_orphaned_queues: Callable[[], Awaitable[None]],
         count: Callable[[str], int],
     ) -> None:
-        self._holder = holder
+        self._process_id = process_id
         self._streams = streams
         self._announcer = announcer
         self._stop = stop
-        self._send_stranded = send_stranded
+        self._send_orphaned_queues = send_orphaned_queues
         self._count = count
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
-        """Do it from now on, unless that has begun."""
+        """Start the upkeep, unless it has begun."""
         if not self._tasks:
             works = (self._stop_what_is_unwanted, self._renew, self._sweep)
             self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
 
     def end(self) -> list[asyncio.Task[None]]:
-        """Do it no longer; the tasks that are about to end."""
+        """Stop the upkeep; returns its tasks, which are about to end."""
         for task in self._tasks:
             task.cancel()
         return self._tasks
@@ -70,7 +70,7 @@ class Keeper:
         held = list(self._streams)
         if not held:
             return
-        for turn in await progress.arenew(self._holder, held):
+        for turn in await progress.arenew(self._process_id, held):
             stream = self._streams.get(turn)
             # A turn that has just ended has no lease to renew, and what follows it is still to do.
             if stream is not None:
@@ -79,8 +79,8 @@ class Keeper:
     async def _sweep(self) -> None:
         for ended in await progress.asweep(self._count):
             await self._announcer.ended(ended)
-        # Whatever kept the end of a turn from being followed by what waits: it waits no longer.
-        await self._send_stranded()
+        # Queued messages whose turn ended without sending them, whatever the reason.
+        await self._send_orphaned_queues()
         await asyncio.sleep(SWEEP_INTERVAL)
 
 

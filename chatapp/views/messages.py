@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from chatapp import forms, wiring
 from chatapp.actions import conversations, messages, preferences
 from chatapp.conversations import access, branching, sending
-from chatapp.conversations.reading import aowned_frame
+from chatapp.conversations.reading import aowned_snapshot_without_tail
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
     accepted,
@@ -58,7 +58,7 @@ async def _made(person: int, fields: dict[str, str]) -> str:
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
     # Not found comes before anything in the body is judged, as with fields_for.
-    frame = await aowned_frame(user_id(request), code)
+    snapshot = await aowned_snapshot_without_tail(user_id(request), code)
     fields = fields_of(request)
     result = await messages.send(
         user_id(request),
@@ -66,7 +66,7 @@ async def send(request: HttpRequest, code: str) -> HttpResponseBase:
         forms.message_text(fields),
         forms.client_msg_id(fields),
         last_seen_seq=forms.number(fields, "last_seen_seq"),
-        frame=frame,
+        snapshot=snapshot,
     )
     return _begun(request, code, "message-send", result)
 
@@ -101,10 +101,10 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 @signed_in("POST")
-async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
+async def continue_reply(request: HttpRequest, code: str) -> HttpResponseBase:
     """Have the model go on where its reply ended."""
     fields = await fields_for(request, code)
-    result = await messages.proceed(user_id(request), code, forms.optional_id(fields))
+    result = await messages.continue_reply(user_id(request), code, forms.optional_id(fields))
     return _begun(request, code, "turn-continue", result)
 
 

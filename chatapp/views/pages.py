@@ -28,13 +28,13 @@ from compression.exceptions import UserFacingError
 async def page_context(request: HttpRequest) -> dict[str, Any]:
     """What every page of the chat shows besides its conversation."""
     chosen, links = await _asurroundings(user_id(request))
-    machinery = wiring.machinery()
+    services = wiring.services()
     return {
         "page": None,
         "conversations": links,
-        "models": await machinery.catalogue.names(),
-        "new_model": chosen["default_model"] or machinery.catalogue.known_name(),
-        "demo": machinery.demo,
+        "models": await services.catalogue.names(),
+        "new_model": chosen["default_model"] or services.catalogue.known_name(),
+        "demo": services.demo,
         "message_max_length": settings.MESSAGE_MAX_LENGTH,
         "client_msg_id": str(uuid.uuid4()),
         "theme": chosen["theme"],
@@ -87,7 +87,7 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
         # A stranger's wrong number is answered as a wrong code's.
         await access.aowned(user_id(request), code)
     place = {name: number(request.GET, name) for name in given[:1]}
-    page = await wiring.machinery().apage(user_id(request), code, **place)
+    page = await wiring.services().apage(user_id(request), code, **place)
     if wants_json(request):
         return JsonResponse(
             {
@@ -191,7 +191,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
             return JsonResponse({"messages": messages})
         name = "partials/left_out.html" if wants_fragment(request) else "left_out.html"
         return await rendered(request, name, {"messages": messages, "code": code})
-    page = await wiring.machinery().apage(person, code)
+    page = await wiring.services().apage(person, code)
     parts = await inspection.context_parts(person, code)
     if wants_json(request):
         return JsonResponse({"context": page.context.as_json(), **parts.as_json()})
@@ -204,7 +204,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
 async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
     """The summary as it is, and every version of it."""
     person = user_id(request)
-    page = await wiring.machinery().apage(person, code)
+    page = await wiring.services().apage(person, code)
     versions = await aversions(person, code)
     if wants_json(request):
         compression = page.compression.as_json()
@@ -218,7 +218,7 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
 @signed_in("GET")
 async def models(request: HttpRequest) -> HttpResponseBase:
     """The models to choose from, as JSON."""
-    catalogue = wiring.machinery().catalogue
+    catalogue = wiring.services().catalogue
     # Their windows come with the server's list, whether one was ever asked anything or not.
     await catalogue.ask()
     names = await catalogue.names()

@@ -32,7 +32,7 @@ async def settings(request: HttpRequest) -> HttpResponseBase:
     if wants_json(request):
         return JsonResponse(chosen)
     context = await page_context(request)
-    default = wiring.machinery().catalogue.known_name()
+    default = wiring.services().catalogue.known_name()
     values = {"chosen": chosen, "default": default, "section": "settings"}
     return await rendered(request, "settings.html", {**context, **values})
 

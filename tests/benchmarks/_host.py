@@ -6,8 +6,13 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from chatapp.context import build
-from chatapp.context.build import Basis, BuiltRequest, StoredMessage
+from chatapp.context.request import (
+    BuiltRequest,
+    ConversationSnapshot,
+    StoredMessage,
+    build_request,
+    request_sizes,
+)
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.exceptions import NothingToCompress, SummarizerError
 from compression.judging.judge import Case, Judgement, judge
@@ -65,7 +70,7 @@ class Host:
     def request(self) -> tuple[BuiltRequest, Sizes, tuple[Item, ...]]:
         """The next request as it would be now."""
         tail = tuple(self.messages[self.boundary :])
-        basis = Basis(
+        snapshot = ConversationSnapshot(
             conversation_id=1,
             owner_id=1,
             code="",
@@ -78,10 +83,10 @@ class Host:
             mark=MARK,
             tail=tail,
         )
-        sizes = build.sizes(
-            basis, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
+        sizes = request_sizes(
+            snapshot, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
         )
-        built = build.build_request(basis, sizes)
+        built = build_request(snapshot, sizes)
         return built, sizes, tuple(one.as_item() for one in tail)
 
     async def fitted(self) -> BuiltRequest:

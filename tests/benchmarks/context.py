@@ -1,6 +1,6 @@
 """Preparing a turn in a conversation of 100 messages and in one of 100,000 with the same tail.
 
-The older messages stand behind a summary's boundary; what is measured is reading the basis of a
+The older messages stand behind a summary's boundary; what is measured is reading the snapshot of a
 request and building it, which is what a turn does before it asks the model.
 """
 
@@ -93,14 +93,14 @@ def _fill(count: int) -> int:
 
 
 def _prepare(conversation_id: int) -> None:
-    from chatapp.context import build
-    from chatapp.conversations.reading import basis
+    from chatapp.context.request import build_request, request_sizes
+    from chatapp.conversations.reading import snapshot_with_tail
     from compression.tokens import default_counter
 
     counter = default_counter()
-    read = basis(conversation_id)
-    sized = build.sizes(read, counter, window=8192, reserve=1024, calibration=1.0)
-    built = build.build_request(read, sized)
+    read = snapshot_with_tail(conversation_id)
+    sized = request_sizes(read, counter, window=8192, reserve=1024, calibration=1.0)
+    built = build_request(read, sized)
     assert len(built.messages) == TAIL + 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatapp.context.build import StoredMessage
+from chatapp.context.request import StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from tests.benchmarks._host import RULER, Host
 from tests.benchmarks._models import EMPTY, fact, prose, rule, summarizer

@@ -143,7 +143,7 @@ async def test_i15_a_chat_past_the_threshold_waits_for_its_summary(
 ) -> None:
     """I15: the request that waited holds the summary once, then the tail from a user's message on.
 
-    Breaks when: ``context.build_request`` leaves the summary out or sends what it stands for too,
+    Breaks when: ``build_request`` leaves the summary out or sends what it stands for too,
     ``planner.plan`` puts the boundary before a reply, or ``preparation.prepare`` does not read
     the conversation again after a compression.
     """

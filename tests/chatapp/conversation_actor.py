@@ -11,14 +11,14 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
-from chatapp.context import build
+from chatapp.context.request import ConversationSnapshot, build_request, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import access, pins, progress, replacing, sending
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, TurnStatus
 from chatapp.turns import fitting
-from chatapp.turns.fitting import Means
+from chatapp.turns.fitting import FittingDeps
 from compression import services, store
 from compression.database import across
 from compression.engine import Engine
@@ -27,13 +27,13 @@ from compression.ledger.editing import apply_edit
 from compression.ledger.ledger import render
 from compression.tokens import CharacterCounter
 from compression.types import Outcome, Sizes, Trigger
-from tests.chatapp.conversation_oracle import Oracle, basis_of
+from tests.chatapp.conversation_oracle import Oracle, snapshot_of
 from tests.chatapp.moody import Moody
 
 R = TypeVar("R")
 COUNTER = CharacterCounter()
 TRANSCRIPT = StoredTranscript()
-HOLDER = "this process"
+PROCESS_ID = "this process"
 _names = itertools.count()
 
 
@@ -65,21 +65,21 @@ class Actor:
         moody = Moody(mood=mood or self.mood, gate=gate)
         return Engine(transcript=TRANSCRIPT, counter=COUNTER, summarizers=(moody,))
 
-    def means(self) -> Means:
+    def deps(self) -> FittingDeps:
         async def changed() -> None:
             return None
 
-        return Means(
+        return FittingDeps(
             profile=self.profile,
             counter=COUNTER,
             changed=changed,
             engine_for=lambda profile: self.engine(),
         )
 
-    def sizes(self, basis: build.Basis) -> Sizes:
+    def sizes(self, snapshot: ConversationSnapshot) -> Sizes:
         profile = self.profile
-        return build.sizes(
-            basis,
+        return request_sizes(
+            snapshot,
             COUNTER,
             window=profile.window,
             reserve=profile.reserve,
@@ -90,13 +90,13 @@ class Actor:
         """Make the request of a turn that was begun, check it, and end the turn."""
         self.oracle.say(accepted.reply_seq, "assistant", "")
         try:
-            prepared = self.run(fitting.prepare(accepted.conversation_id, self.means()))
+            prepared = self.run(fitting.prepare(accepted.conversation_id, self.deps()))
         except UserFacingError:
             self.finish(accepted, "", TurnStatus.BLOCKED)
             return
         self.oracle.check_versions(self.row)
         self.oracle.check_request(
-            prepared.basis,
+            prepared.snapshot,
             prepared.request,
             counter=COUNTER,
             calibration=self.profile.calibration,
@@ -108,7 +108,7 @@ class Actor:
     def finish(self, accepted: sending.Accepted, text: str, status: TurnStatus) -> None:
         tokens = message_tokens(COUNTER, text) if text else 0
         ending = progress.Ending(status=status, text=text, tokens=tokens)
-        assert progress.finish(HOLDER, accepted.turn, accepted.reply_id, ending) is not None
+        assert progress.finish(PROCESS_ID, accepted.turn, accepted.reply_id, ending) is not None
         self.oracle.say(accepted.reply_seq, "assistant", text)
         self.opened = None
 
@@ -121,7 +121,7 @@ class Actor:
             client_msg_id=uuid.uuid4(),
             tokens=message_tokens(COUNTER, text),
             model="model",
-            holder=HOLDER,
+            process_id=PROCESS_ID,
         )
         if isinstance(accepted, sending.Queued):
             return None
@@ -135,8 +135,8 @@ class Actor:
     ) -> None:
         """So many turns, or until there is something to compress, without asking the policy."""
         while turns and self.opened is None:
-            basis = basis_of(self.oracle.code)
-            built = build.build_request(basis, self.sizes(basis))
+            snapshot = snapshot_of(self.oracle.code)
+            built = build_request(snapshot, self.sizes(snapshot))
             if built.usage.share >= share:
                 return
             number = next(self.numbers)
@@ -159,7 +159,7 @@ class Actor:
         self.answer(accepted, reply, status)
         # There may be nothing worth preparing after all.
         with contextlib.suppress(UserFacingError):
-            self.run(fitting.prepare_in_background(accepted.conversation_id, self.means()))
+            self.run(fitting.prepare_in_background(accepted.conversation_id, self.deps()))
 
     def any_seq(self, back: int) -> int:
         """The message so far from the end; 1 at least."""
@@ -168,7 +168,7 @@ class Actor:
     def compress(
         self, engine: Engine, trigger: Trigger, **more: Any
     ) -> Coroutine[Any, Any, Outcome]:
-        sizes = self.sizes(basis_of(self.oracle.code))
+        sizes = self.sizes(snapshot_of(self.oracle.code))
         return services.compress(self.row.pk, engine=engine, sizes=sizes, trigger=trigger, **more)
 
     async def overlap(self, action: Callable[[], None], mood: str) -> None:
@@ -219,13 +219,15 @@ class Actor:
         user, code = self.person.pk, self.oracle.code
         if what == "edit_message":
             accepted = replacing.edit(
-                user, code, seq, text=text, tokens=40, model="model", holder=HOLDER
+                user, code, seq, text=text, tokens=40, model="model", process_id=PROCESS_ID
             )
             assert accepted.message_seq is not None
             self.oracle.supersede(seq)
             self.oracle.say(accepted.message_seq, "user", text)
         else:
-            accepted = replacing.regenerate(user, code, model="model", holder=HOLDER, seq=seq)
+            accepted = replacing.regenerate(
+                user, code, model="model", process_id=PROCESS_ID, seq=seq
+            )
             assert accepted.message_seq is not None
             self.oracle.supersede(accepted.message_seq + 1)
         self.oracle.say(accepted.reply_seq, "assistant", "")
@@ -258,11 +260,11 @@ class Actor:
         row = self.row
         self.oracle.check_rows(row)
         self.oracle.check_versions(row)
-        basis = basis_of(self.oracle.code)
-        request = build.build_request(basis, self.sizes(basis))
+        snapshot = snapshot_of(self.oracle.code)
+        request = build_request(snapshot, self.sizes(snapshot))
         self.oracle.check_request(
-            basis, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
+            snapshot, request, counter=COUNTER, calibration=self.profile.calibration, fits=False
         )
-        masked = tuple(one.seq for one in basis.tail if one.masked)
-        key = (basis.version, basis.truncated_through, masked, frozenset(self.oracle.pinned))
+        masked = tuple(one.seq for one in snapshot.tail if one.masked)
+        key = (snapshot.version, snapshot.truncated_through, masked, frozenset(self.oracle.pinned))
         self.oracle.check_prefix(key, request.messages)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatapp.context import build
+from chatapp.context.request import BuiltRequest, ConversationSnapshot
 from chatapp.conversations import reading
 from chatapp.models import Conversation, Message, Summary
 from compression import store
@@ -146,16 +146,16 @@ class Oracle:
 
     def check_request(
         self,
-        basis: build.Basis,
-        request: build.BuiltRequest,
+        snapshot: ConversationSnapshot,
+        request: BuiltRequest,
         *,
         counter: TokenCounter,
         calibration: float,
         fits: bool,
     ) -> None:
         """I8, I14, I15, I16 (when it was made to fit), I18 of one request."""
-        shown = self.versions[basis.version]
-        after = max(shown.boundary, basis.truncated_through)
+        shown = self.versions[snapshot.version]
+        after = max(shown.boundary, snapshot.truncated_through)
         pins = [
             one.marker
             for seq, one in self.live(through=shown.boundary)
@@ -236,6 +236,8 @@ def check_form(messages: tuple[dict[str, Any], ...]) -> None:
     assert not calls
 
 
-def basis_of(code: str) -> build.Basis:
+def snapshot_of(code: str) -> ConversationSnapshot:
     """What the next request of a conversation is made of."""
-    return reading.basis(Conversation.objects.values_list("pk", flat=True).get(code=code))
+    return reading.snapshot_with_tail(
+        Conversation.objects.values_list("pk", flat=True).get(code=code)
+    )

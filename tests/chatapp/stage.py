@@ -26,7 +26,7 @@ from chatapp.profile_store import StoredProfiles
 from chatapp.rendering import fragments
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.runner import Runner
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from compression import signals
 from compression.database import across
 from compression.tokens import CharacterCounter
@@ -68,7 +68,7 @@ class Stage:
     upstream: FakeUpstream
     owner: User
     code: str
-    machinery: Machinery
+    services: Services
     bus: Bus
     announcer: Announcer
     runner: Runner
@@ -91,7 +91,7 @@ class Stage:
                 "client_msg_id": uuid.uuid4(),
                 "tokens": message_tokens(COUNTER, text),
                 "model": "fake-model",
-                "holder": self.runner.holder,
+                "process_id": self.runner.process_id,
                 **more,
             },
         )
@@ -131,9 +131,9 @@ class Stage:
     def told_of(self, kind: str) -> list[dict[str, Any]]:
         return [one.json for one in self.seen if one.type == kind]
 
-    async def basis(self) -> Any:
+    async def snapshot(self) -> Any:
         row = await stored(lambda: Conversation.objects.get(code=self.code))
-        return await reading.abasis(row.pk)
+        return await reading.asnapshot_with_tail(row.pk)
 
     async def watch(self, viewer: Subscription) -> None:
         while True:
@@ -144,13 +144,13 @@ class Stage:
                 self._came.notify_all()
 
 
-def machinery_for(upstream: FakeUpstream, folder: Path) -> Machinery:
+def services_for(upstream: FakeUpstream, folder: Path) -> Services:
     """The real objects, with a ruler that needs no file."""
     client = RecordedClient(
         OpenAIClient(base_url=upstream.base_url, api_key="key-of-the-tests", on_learned=alearn),
         ActivityLog(str(folder)),
     )
-    return Machinery(
+    return Services(
         client=client,
         catalogue=Catalogue(client, StoredProfiles()),
         counter=COUNTER,
@@ -169,9 +169,9 @@ async def staged(
     code = await stored(lambda: new(owner))
     row = await stored(lambda: Conversation.objects.get(code=code))
     async with served:
-        machinery = machinery_for(served, folder)
+        services = services_for(served, folder)
         bus = Bus(None, fragments.render_event)
-        announcer = Announcer(machinery, bus)
+        announcer = Announcer(services, bus)
         receivers = (
             (signals.compression_started, announcer.compression_started),
             (signals.compression_progress, announcer.compression_progress),
@@ -184,10 +184,10 @@ async def staged(
             upstream=served,
             owner=owner,
             code=code,
-            machinery=machinery,
+            services=services,
             bus=bus,
             announcer=announcer,
-            runner=Runner(machinery, bus, announcer),
+            runner=Runner(services, bus, announcer),
         )
         async with bus.subscribe(row.pk) as viewer:
             watching = asyncio.create_task(stage.watch(viewer))
@@ -199,4 +199,4 @@ async def staged(
                 await asyncio.gather(watching, return_exceptions=True)
                 for signal, receiver in receivers:
                     signal.disconnect(receiver)
-                await machinery.client.aclose()
+                await services.client.aclose()

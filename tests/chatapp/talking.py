@@ -17,7 +17,7 @@ from chatapp.live.view_models import ContextView
 from chatapp.models import Conversation, Message, Turn, TurnStatus
 
 R = TypeVar("R")
-HOLDER = "this process"
+PROCESS_ID = "this process"
 
 
 def context_view(row: Conversation, tail_tokens: int) -> ContextView:
@@ -63,13 +63,18 @@ def send(
         code,
         text=text,
         client_msg_id=client_msg_id or uuid.uuid4(),
-        **{"tokens": 5, "model": "model", "holder": HOLDER, **more},
+        **{"tokens": 5, "model": "model", "process_id": PROCESS_ID, **more},
     )
 
 
 def first_message(text: str = "Hello", **more: Any) -> beginning.First:
     """What a new conversation is to begin with; there is room for it."""
-    given = {"tokens": 5, "model": "model", "holder": HOLDER, "require_fit": lambda frame: None}
+    given = {
+        "tokens": 5,
+        "model": "model",
+        "process_id": PROCESS_ID,
+        "require_fit": lambda snapshot: None,
+    }
     return beginning.First(text=text, **{"client_msg_id": uuid.uuid4(), **given, **more})
 
 
@@ -87,7 +92,7 @@ def end(
     **more: Any,
 ) -> progress.Ended | None:
     ending = progress.Ending(status=status, text=text, tokens=7, **more)
-    return progress.finish(HOLDER, accepted.turn, accepted.reply_id, ending)
+    return progress.finish(PROCESS_ID, accepted.turn, accepted.reply_id, ending)
 
 
 def exchange(owner: User, code: str, text: str = "Hello", reply: str = "Yes") -> sending.Accepted:

@@ -277,7 +277,7 @@ async def test_i4_what_another_conversation_teaches_changes_the_figures_here(
     await screen.connect()
     await screen.until("state")
     before = screen.context["total"]
-    catalogue = wiring.machinery().catalogue
+    catalogue = wiring.services().catalogue
     await catalogue.learn("fake-model", "calibration", 2.5)
     await screen.until("context")
     assert screen.context["total"] > before
@@ -290,7 +290,7 @@ async def test_what_a_server_refuses_is_known_at_once(
     """Breaks when: what the client learns is stored past the catalogue, which believes what it
     read for five seconds.
     """
-    catalogue = wiring.machinery().catalogue
+    catalogue = wiring.services().catalogue
     assert (await catalogue.profile("")).supports_usage
     upstream.enqueue(failing(400, "Unrecognized request argument supplied: stream_options"))
     await send(chat_client, code)

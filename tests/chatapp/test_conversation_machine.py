@@ -30,8 +30,8 @@ from compression.exceptions import (
     UserFacingError,
 )
 from compression.types import Trigger
-from tests.chatapp.conversation_actor import COUNTER, HOLDER, TRANSCRIPT, Actor
-from tests.chatapp.conversation_oracle import RULE, basis_of
+from tests.chatapp.conversation_actor import COUNTER, PROCESS_ID, TRANSCRIPT, Actor
+from tests.chatapp.conversation_oracle import RULE, snapshot_of
 from tests.chatapp.moody import MOOD_NAMES
 
 MOODS = st.sampled_from(MOOD_NAMES + ("good",) * 5)
@@ -94,7 +94,7 @@ class Conversations(Actor, RuleBasedStateMachine):
             self.row.pk,
             count=lambda text: message_tokens(COUNTER, text),
             model="model",
-            holder=HOLDER,
+            process_id=PROCESS_ID,
         )
         if queued is not None:
             assert queued.message_seq is not None
@@ -156,7 +156,7 @@ class Conversations(Actor, RuleBasedStateMachine):
         seq = self.any_seq(data.draw(BACK))
         try:
             accepted = replacing.regenerate(
-                self.person.pk, self.oracle.code, model="model", holder=HOLDER, seq=seq
+                self.person.pk, self.oracle.code, model="model", process_id=PROCESS_ID, seq=seq
             )
         except UserFacingError:
             return
@@ -177,7 +177,7 @@ class Conversations(Actor, RuleBasedStateMachine):
                 text=text,
                 tokens=message_tokens(COUNTER, text),
                 model="model",
-                holder=HOLDER,
+                process_id=PROCESS_ID,
             )
         except UserFacingError:
             return
@@ -189,7 +189,7 @@ class Conversations(Actor, RuleBasedStateMachine):
     @rule(data=st.data(), on=st.booleans())
     def pin(self, data: st.DataObject, on: bool) -> None:
         seq = self.any_seq(data.draw(BACK))
-        most = self.sizes(basis_of(self.oracle.code)).ruler(0.10)
+        most = self.sizes(snapshot_of(self.oracle.code)).ruler(0.10)
         try:
             pins.pin(self.person.pk, self.oracle.code, seq, on=on, most_tokens=most)
         except UserFacingError:
@@ -216,7 +216,7 @@ class Conversations(Actor, RuleBasedStateMachine):
         """What is prepared changes nothing until it is applied, and then at once."""
         self.fill()
         before = self.row
-        sizes = self.sizes(basis_of(self.oracle.code))
+        sizes = self.sizes(snapshot_of(self.oracle.code))
         try:
             self.run(services.prepare(before.pk, engine=self.engine(mood), sizes=sizes))
         except UserFacingError:
@@ -226,7 +226,7 @@ class Conversations(Actor, RuleBasedStateMachine):
     @rule(turns=st.integers(0, 6))
     def apply_ready(self, turns: int) -> None:
         self.fill(turns, share=0.9)
-        sizes = self.sizes(basis_of(self.oracle.code))
+        sizes = self.sizes(snapshot_of(self.oracle.code))
         self.run(services.apply_ready(self.row.pk, engine=self.engine(), sizes=sizes))
 
     @rule()
@@ -276,7 +276,7 @@ class Conversations(Actor, RuleBasedStateMachine):
             expected_version=row.compression_version,
             author_id=self.person.pk,
             counter=COUNTER,
-            sizes=self.sizes(basis_of(self.oracle.code)),
+            sizes=self.sizes(snapshot_of(self.oracle.code)),
         )
         try:
             self.run(edit)

@@ -142,7 +142,7 @@ async def test_what_waits_is_sent_the_next_day(
     row = await Conversation.objects.aget()
     assert (row.draft, row.send_when_done) == ("After that", True)
     await DailyUse.objects.aupdate(day=timezone.localdate() - timedelta(days=1))
-    await wiring.runner().send_stranded()
+    await wiring.runner().send_orphaned_queues()
     await settle()
     row = await Conversation.objects.aget()
     assert (row.draft, row.send_when_done) == ("", False)
@@ -218,8 +218,8 @@ async def test_r03_a_long_summary_ends_at_the_limit(
 
     Breaks when: forty calls are made for each of them because nothing was used when they began.
     """
-    machinery = wiring.machinery()
-    call = ModelCall(client=machinery.client, profile=await machinery.catalogue.profile(""))
+    services = wiring.services()
+    call = ModelCall(client=services.client, profile=await services.catalogue.profile(""))
     question: Any = {"system": "", "user": "x", "schema": None, "max_tokens": 9}
 
     async def on_tokens(tokens: int) -> None:

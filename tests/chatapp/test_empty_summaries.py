@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 
-from chatapp.context import build
+from chatapp.context.request import request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.models import Conversation, Message, Summary, Turn, TurnStatus
 from compression import services
@@ -80,20 +80,20 @@ def tell(code: str, turns: int, *, wishes: int = 0) -> None:
 
 async def compact(stage: Stage, trigger: Trigger = Trigger.MANUAL) -> Outcome:
     """Compress at once, or prepare in the background."""
-    profile = await stage.machinery.catalogue.profile("fake-model")
-    basis = await stage.basis()
-    sizes = build.sizes(
-        basis,
-        stage.machinery.counter,
+    profile = await stage.services.catalogue.profile("fake-model")
+    snapshot = await stage.snapshot()
+    sizes = request_sizes(
+        snapshot,
+        stage.services.counter,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
     )
-    engine = stage.machinery.engine(profile)
+    engine = stage.services.engine(profile)
     if trigger is Trigger.BACKGROUND:
-        return await services.prepare(basis.conversation_id, engine=engine, sizes=sizes)
+        return await services.prepare(snapshot.conversation_id, engine=engine, sizes=sizes)
     return await services.compress(
-        basis.conversation_id, engine=engine, sizes=sizes, trigger=trigger
+        snapshot.conversation_id, engine=engine, sizes=sizes, trigger=trigger
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatapp.context import build
+from chatapp.context.request import build_request
 from chatapp.conversations import branching
 from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
@@ -16,7 +16,7 @@ from compression.exceptions import NothingToCompress, UserFacingError
 from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.types import Trigger
 from tests.chatapp.conversation_actor import COUNTER, TRANSCRIPT, Actor
-from tests.chatapp.conversation_oracle import basis_of
+from tests.chatapp.conversation_oracle import snapshot_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -58,9 +58,9 @@ class Talker(Actor):
 
     def ruled(self) -> bool:
         """Whether the rule stands in the next request, as a constraint or as it was said."""
-        basis = basis_of(self.oracle.code)
-        built = build.build_request(basis, self.sizes(basis))
-        if basis.boundary >= 1:
+        snapshot = snapshot_of(self.oracle.code)
+        built = build_request(snapshot, self.sizes(snapshot))
+        if snapshot.boundary >= 1:
             return RULE in str(built.messages[0]["content"])
         return any(RULE in str(one["content"]) for one in built.messages[1:])
 
@@ -102,8 +102,8 @@ def test_i18_through_twenty_compressions_and_edits(talker: Talker) -> None:
             break
     assert done >= COMPRESSIONS
     code = branching.branch(talker.person.pk, talker.oracle.code, talker.row.next_seq - 1)
-    basis = basis_of(code)
-    built = build.build_request(basis, talker.sizes(basis))
+    snapshot = snapshot_of(code)
+    built = build_request(snapshot, talker.sizes(snapshot))
     assert RULE in str(built.messages[0]["content"])
 
 
@@ -118,7 +118,7 @@ def edit_another_line(talker: Talker, number: int) -> None:
         expected_version=row.compression_version,
         author_id=talker.person.pk,
         counter=COUNTER,
-        sizes=talker.sizes(basis_of(talker.oracle.code)),
+        sizes=talker.sizes(snapshot_of(talker.oracle.code)),
     )
     try:
         talker.run(edit)
@@ -175,7 +175,7 @@ def test_i18_a_person_lifts_it() -> None:
         expected_version=row.compression_version,
         author_id=talker.person.pk,
         counter=COUNTER,
-        sizes=talker.sizes(basis_of(talker.oracle.code)),
+        sizes=talker.sizes(snapshot_of(talker.oracle.code)),
     )
     talker.run(edit)
     assert not talker.ruled()

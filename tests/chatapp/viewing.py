@@ -97,7 +97,7 @@ async def elsewhere(owner: User, code: str) -> sending.Accepted:
         client_msg_id=uuid4(),
         tokens=5,
         model="fake-model",
-        holder="another process",
+        process_id="another process",
     )
     assert isinstance(accepted, sending.Accepted)
     return accepted

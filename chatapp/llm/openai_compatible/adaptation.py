@@ -15,7 +15,7 @@ __all__ = ["Adaptation", "Learned", "objection", "without_system_role"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adaptation:
-    """What is known of one model at one server. Names are those of the model's profile."""
+    """The known abilities of one model at one server, named as in the model's profile."""
 
     supports_usage: bool = True
     supports_json_schema: bool = True
@@ -80,7 +80,7 @@ _SIGNS = {
 
 
 def used_by(request: ChatRequest) -> dict[str, bool]:
-    """Which of these a request would use, by the names of an adaptation's fields."""
+    """The features that a request would use, by the names of an adaptation's fields."""
     return {
         "supports_usage": request.include_usage,
         "supports_json_schema": request.response_format is not None,
@@ -92,7 +92,7 @@ def used_by(request: ChatRequest) -> dict[str, bool]:
 
 
 def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adaptation | None:
-    """What to leave out next, judged by a server's refusal; None when it is nothing of these.
+    """The next thing to leave out, judged by a server's refusal; None if it names none of them.
 
     Nothing is left out twice, so a request is adapted six times at most.
     """

@@ -1,4 +1,4 @@
-"""Which error a server's answer is. Pure; :func:`from_response` and :func:`from_error_event`.
+"""Errors for a server's answers. Pure; :func:`from_response` and :func:`from_error_event`.
 
 Servers agree on little: the status, an ``error`` object, a ``detail`` or a ``message``. So the
 status, the code and the words are looked at together, the most certain sign first.
@@ -99,7 +99,7 @@ _FILTER_SIGN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What an error's body says, wherever it says it."""
+    """The words of an error's body, wherever they stand in it."""
 
     message: str = ""
     code: str = ""
@@ -164,7 +164,7 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def read_words(body: bytes) -> Words:
-    """What a body says: JSON in any known shape, else its text."""
+    """The words of a body: JSON in any known shape, else its text."""
     text = body.decode("utf-8", "replace")
     try:
         payload = json.loads(text)
@@ -280,7 +280,7 @@ def _class_of(status: int, words: Words) -> tuple[type[LLMError], str]:
 
 
 def _most_output(words: Words) -> int | None:
-    """How long a reply may be, where the words are about that and not about the whole request."""
+    """The longest reply allowed, where the words are about that and not the whole request."""
     if not _OUTPUT.search(words.message) or _INPUT.search(words.message):
         return None
     found = _MOST_OUTPUT.search(words.message)

@@ -132,7 +132,7 @@ class OpenAIClient:
         return await collect(self.stream(request), on_tokens)
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """What the server lists under ``/models``."""
+        """The models that the server lists under ``/models``."""
         clock = Clock(self._limits)
         async with AsyncExitStack() as stack:
             opening = self._sdk.models.with_streaming_response.list(extra_headers=self._unsigned)
@@ -194,8 +194,8 @@ class OpenAIClient:
                 wait = limits.retry_wait if error.retry_after is None else error.retry_after
                 if wait >= clock.retry_budget_left:
                     return False
-                if request.on_wait is not None:
-                    request.on_wait(error, wait)
+                if request.on_retry is not None:
+                    request.on_retry(error, wait)
                 return max(wait, 0.01)
             if isinstance(error, ServerFault):
                 return error.http_status in QUICK_RETRIES
@@ -300,7 +300,7 @@ async def _streamed(
     decoder: StreamDecoder,
     gather: Callable[[], float],
 ) -> AsyncGenerator[Chunk, None]:
-    """What the decoder makes of the body, until it is done or the body ends.
+    """The chunks decoded from the body, until the decoder is done or the body ends.
 
     Once the finish reason has come, a cut or a silence is an end like any other.
     """
@@ -343,7 +343,7 @@ async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
 
 
 def _still_believed(learned: Adaptation, seconds: float) -> Adaptation:
-    """Of what was learned so many seconds ago, what counts without the profile saying so.
+    """The part of what was learned so many seconds ago that counts without the profile's word.
 
     Whoever asks knows the profile, where a lesson has its own time and can be taken back.
     """

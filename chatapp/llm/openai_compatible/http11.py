@@ -202,7 +202,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
 
 
 def _unwanted(connecting: asyncio.Task[Connection]) -> None:
-    """Close what came after nobody waited for it any more."""
+    """Close a connection that came after nobody waited for it any more."""
     if not connecting.cancelled() and connecting.exception() is None:
         connecting.result().transport.abort()
 

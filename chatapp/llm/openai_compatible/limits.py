@@ -1,4 +1,4 @@
-"""How long a call may take, and the clock that keeps to it."""
+"""Time limits of a call, and the clock that keeps to them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Limits:
     retry_budget: float = 20.0
     """In which a busy server is asked again."""
     attempts: int = 3
-    """How often at most, the first time included."""
+    """Most tries, the first one included."""
     retry_wait: float = 0.5
     """Before the second attempt; longer before the third, unless the server says how long."""
 

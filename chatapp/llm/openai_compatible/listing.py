@@ -1,4 +1,4 @@
-"""What a server says of its models, in whichever way it says it. Pure."""
+"""The list of a server's models, in whichever form it comes. Pure."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class TextCleaner:
         return mend(text)
 
     def rest(self) -> str:
-        """What is held back at the end, replaced."""
+        """The characters held back at the end, replaced."""
         held, self._held = self._held, ""
         return REPLACEMENT if held else ""
 

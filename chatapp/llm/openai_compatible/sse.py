@@ -97,7 +97,7 @@ class StreamDecoder:
 
     @property
     def characters(self) -> int:
-        """How many characters of text, reasoning and tool arguments have come so far."""
+        """Characters of text, reasoning and tool arguments that have come so far."""
         return self._max_characters - self._characters_left
 
     def feed(self, data: bytes) -> Iterator[Chunk]:
@@ -118,11 +118,11 @@ class StreamDecoder:
             raise error from None
 
     def feed_whole(self, body: bytes) -> Iterator[Chunk]:
-        """The same for a server that answered with one JSON object instead of a stream."""
+        """The chunks of an answer that is one JSON object instead of a stream."""
         yield from self.feed(b"data: " + b" ".join(body.splitlines()) + b"\n\n")
 
     def end(self) -> Iterator[Chunk]:
-        """What was still held back, and then :class:`Finished`.
+        """The chunks still held back, and then :class:`Finished`.
 
         Some servers (Snowflake) give no finish reason: their usage and ``[DONE]`` together are the
         end that they mean. Raises ReplyCut when neither has come, EmptyReply when nothing at all

@@ -1,4 +1,4 @@
-"""What the SDK and the HTTP library raise, as our own errors: no URL, key or stack in them."""
+"""Exceptions of the SDK and the HTTP library as our own errors: no URL, key or stack in them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EXPECTED = (
 
 
 def opening_error(error: Exception, limits: Limits) -> Exception:
-    """For what was raised before the server answered; what is not of its making stays itself."""
+    """The error for an exception before the server answered; one not of its making stays itself."""
     if isinstance(error, LLMError) or not isinstance(error, _EXPECTED):
         return error
     causes = tuple(_causes(error))
@@ -48,7 +48,7 @@ def opening_error(error: Exception, limits: Limits) -> Exception:
 
 
 def reading_error(error: Exception) -> Exception:
-    """For what was raised while the reply was read."""
+    """The error for an exception while the reply was read."""
     if isinstance(error, LLMError) or not isinstance(error, _EXPECTED):
         return error
     if isinstance(error, httpx2.DecodingError):

@@ -75,7 +75,7 @@ class Command(BaseCommand):
                     self.prepare(here if host in LOOPBACK else settings.ALLOWED_ORIGINS[0])
                 )
             # Sooner than anybody can be answered.
-            wiring.arrive()
+            wiring.register_process()
             daphne.serve(
                 listener,
                 ready=lambda: self.announce(lines),

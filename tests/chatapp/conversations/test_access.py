@@ -16,7 +16,7 @@ from chatapp import conversations
 from chatapp.conversations import access, reading
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Project, Turn
-from tests.chatapp.talking import HOLDER, begin, context_view, end, first_message, new, row_of
+from tests.chatapp.talking import PROCESS_ID, begin, context_view, end, first_message, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -29,7 +29,7 @@ VALUES: dict[str, Any] = {
     "event_no": 1,
     "field": "deleted_at",
     "first": first_message("theirs"),
-    "holder": HOLDER,
+    "process_id": PROCESS_ID,
     "keep_turns": 1,
     "model": "model",
     "most_tokens": 1000,
@@ -121,7 +121,7 @@ def test_deletion_hides_and_can_be_taken_back(alice: User) -> None:
     with pytest.raises(NotFound):
         access.owned(alice.pk, code)
     with pytest.raises(NotFound):
-        reading.basis(row_of(code).pk)
+        reading.snapshot_with_tail(row_of(code).pk)
     access.set_flag(alice.pk, code, "deleted_at", on=False)
     assert access.newest(alice.pk) == code
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.context.build import Basis
+from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations import access
 from chatapp.conversations.beginning import First, begin, begin_branch
 from chatapp.conversations.sending import Accepted
@@ -39,9 +39,9 @@ def stored() -> list[Any]:
 def test_it_is_there_with_its_message(alice: User, way: str) -> None:
     """The room for it is asked of the conversation that it is sent in.
 
-    Breaks when: the frame is that of another conversation, or the message starts no turn.
+    Breaks when: the snapshot is that of another conversation, or the message starts no turn.
     """
-    source, frames = new(alice), list[Basis]()
+    source, frames = new(alice), list[ConversationSnapshot]()
     access.change(alice.pk, source, {"system_prompt": "In rhyme."})
     exchange(alice, source)
     accepted = made(alice, way, source, first_message(require_fit=frames.append))
@@ -64,7 +64,7 @@ def test_what_is_refused_leaves_nothing(
     exchange(alice, source)
     before = stored()
 
-    def require_fit(frame: Basis) -> None:
+    def require_fit(snapshot: ConversationSnapshot) -> None:
         raise MessageTooLarge
 
     first = first_message()
@@ -91,7 +91,7 @@ def test_i2_a_repeated_one_leads_to_the_first(alice: User, way: str) -> None:
     exchange(alice, accepted.code)
     before = stored()
 
-    def require_fit(frame: Basis) -> None:
+    def require_fit(snapshot: ConversationSnapshot) -> None:
         raise MessageTooLarge
 
     again = first_message(client_msg_id=first.client_msg_id, require_fit=require_fit)

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from chatapp.conversations import progress, sending
 from chatapp.conversations.progress import Checkpoint, Ending
 from chatapp.models import Message, Turn, TurnStatus
-from tests.chatapp.talking import HOLDER, at_once, begin, end, exchange, expire, new, row_of
+from tests.chatapp.talking import PROCESS_ID, at_once, begin, end, exchange, expire, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -70,9 +70,9 @@ def test_i5_of_finish_and_sweep_at_once_one_wins(alice: User) -> None:
         ending = Ending(status=TurnStatus.COMPLETE, text="so far and the rest")
         results = at_once(
             partial(progress.sweep, count),
-            partial(progress.finish, HOLDER, accepted.turn, accepted.reply_id, ending),
+            partial(progress.finish, PROCESS_ID, accepted.turn, accepted.reply_id, ending),
             partial(progress.sweep, count),
-            partial(progress.finish, HOLDER, accepted.turn, accepted.reply_id, ending),
+            partial(progress.finish, PROCESS_ID, accepted.turn, accepted.reply_id, ending),
         )
         assert not [one for one in results if isinstance(one, BaseException)], number
         turn = Turn.objects.get(pk=accepted.turn)
@@ -88,7 +88,7 @@ def test_only_the_holder_ends_a_turn(alice: User) -> None:
     accepted = begin(alice, new(alice))
     ending = Ending(status=TurnStatus.COMPLETE, text="not mine")
     assert progress.finish("another", accepted.turn, accepted.reply_id, ending) is None
-    assert progress.finish(HOLDER, 999_999, accepted.reply_id, ending) is None
+    assert progress.finish(PROCESS_ID, 999_999, accepted.reply_id, ending) is None
     assert Turn.objects.get().finished_at is None
     assert Message.objects.get(pk=accepted.reply_id).text == ""
 
@@ -155,7 +155,7 @@ def test_i5_what_is_abandoned_is_ended_by_the_next_sweep(alice: User) -> None:
     opened, ended = begin(alice, new(alice)), begin(alice, new(alice))
     end(ended)
     before = Turn.objects.get(pk=ended.turn).lease_expires_at
-    progress.abandon()
+    progress.expire_open_turns()
     assert [one.turn.turn for one in progress.sweep(count)] == [opened.turn]
     assert Turn.objects.get(pk=ended.turn).lease_expires_at == before
 
@@ -173,13 +173,13 @@ def test_the_sweep_says_when_nothing_was_kept(alice: User) -> None:
 
 def test_a_lease_is_renewed_by_its_holder_only_and_only_while_it_holds(alice: User) -> None:
     mine, lost, ended = (begin(alice, new(alice)) for _ in range(3))
-    theirs = begin(alice, new(alice), holder="another")
+    theirs = begin(alice, new(alice), process_id="another")
     expire(lost.turn)
     end(ended)
     before = Turn.objects.get(pk=theirs.turn).lease_expires_at
     asked = [mine.turn, lost.turn, ended.turn, theirs.turn]
     old = Turn.objects.get(pk=mine.turn).lease_expires_at
-    assert progress.renew(HOLDER, asked) == {lost.turn, ended.turn, theirs.turn}
+    assert progress.renew(PROCESS_ID, asked) == {lost.turn, ended.turn, theirs.turn}
     assert Turn.objects.get(pk=theirs.turn).lease_expires_at == before
     renewed = Turn.objects.get(pk=mine.turn).lease_expires_at
     assert old is not None

@@ -18,7 +18,7 @@ from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView
 from chatapp.models import Conversation, Message, Summary, TurnStatus
 from tests.chatapp.talking import (
-    HOLDER,
+    PROCESS_ID,
     at_once,
     begin,
     context_view,
@@ -80,8 +80,8 @@ def test_r05_reading_costs_the_same_number_of_queries_at_any_length(alice: User)
             partial(reading.page, alice.pk, code, context_view, before=20),
             partial(reading.changes, pk, 0, context_view),
             partial(reading.changes, pk, 1, context_view),
-            partial(reading.basis, pk),
-            partial(reading.owned_frame, alice.pk, code),
+            partial(reading.snapshot_with_tail, pk),
+            partial(reading.owned_snapshot_without_tail, alice.pk, code),
             partial(reading.overview, pk, context_view),
             partial(looks.glance, pk),
         ]
@@ -131,11 +131,13 @@ def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) 
     check()
     exchange(alice, code, "two")
     check()
-    again = replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    again = replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     check()
     end(again, "better")
     check()
-    edited = replacing.edit(alice.pk, code, 1, text="uno", tokens=1, model="m", holder=HOLDER)
+    edited = replacing.edit(
+        alice.pk, code, 1, text="uno", tokens=1, model="m", process_id=PROCESS_ID
+    )
     check()
     end(edited, "eins")
     check()
@@ -146,29 +148,29 @@ def test_what_the_next_request_is_made_of(alice: User) -> None:
     for text in ("one", "two", "three"):
         exchange(alice, code, text)
     Message.objects.filter(seq=1).update(pinned_at="2026-01-01T00:00Z")
-    replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     Conversation.objects.update(compressed_through=2, compressed_context="They met.")
-    basis = reading.basis(row_of(code).pk)
-    assert [one.seq for one in basis.tail] == [3, 4, 5, 7]
-    assert [one.seq for one in basis.pinned] == [1]
-    assert (basis.summary, basis.boundary) == ("They met.", 2)
-    assert [one.turn_open for one in basis.tail] == [False, False, True, True]
-    assert basis.mark.startswith("=== ")
-    assert reading.basis(row_of(code).pk).mark == basis.mark
+    snapshot = reading.snapshot_with_tail(row_of(code).pk)
+    assert [one.seq for one in snapshot.tail] == [3, 4, 5, 7]
+    assert [one.seq for one in snapshot.pinned] == [1]
+    assert (snapshot.summary, snapshot.boundary) == ("They met.", 2)
+    assert [one.turn_open for one in snapshot.tail] == [False, False, True, True]
+    assert snapshot.mark.startswith("=== ")
+    assert reading.snapshot_with_tail(row_of(code).pk).mark == snapshot.mark
 
 
 def test_the_fence_changes_with_the_version_and_the_conversation(alice: User) -> None:
     codes = new(alice), new(alice)
-    marks = {reading.basis(row_of(code).pk).mark for code in codes}
+    marks = {reading.snapshot_with_tail(row_of(code).pk).mark for code in codes}
     Conversation.objects.update(compression_version=1)
-    marks |= {reading.basis(row_of(code).pk).mark for code in codes}
+    marks |= {reading.snapshot_with_tail(row_of(code).pk).mark for code in codes}
     assert len(marks) == 4
 
 
 def test_i9_summary_and_boundary_come_from_one_commit(alice: User) -> None:
     """One thread moves both, others read: text and boundary always belong together.
 
-    Breaks when: ``basis`` reads the row of the conversation twice, or the tail before it.
+    Breaks when: ``snapshot_with_tail`` reads the conversation's row twice, or the tail before it.
     """
     code = new(alice)
     for number in range(10):
@@ -186,10 +188,10 @@ def test_i9_summary_and_boundary_come_from_one_commit(alice: User) -> None:
     def read() -> int:
         wrong = 0
         for _ in range(20):
-            basis = reading.basis(pk)
-            if basis.boundary:
-                wrong += basis.summary != f"through {basis.boundary}"
-            wrong += [one.seq for one in basis.tail] != list(range(basis.boundary + 1, 21))
+            snapshot = reading.snapshot_with_tail(pk)
+            if snapshot.boundary:
+                wrong += snapshot.summary != f"through {snapshot.boundary}"
+            wrong += [one.seq for one in snapshot.tail] != list(range(snapshot.boundary + 1, 21))
         return wrong
 
     assert at_once(write, read, read) == [0, 0, 0]
@@ -200,16 +202,18 @@ def test_i14_superseded_text_is_in_no_request_and_no_summary(alice: User) -> Non
     code = new(alice)
     exchange(alice, code, "old words")
     Message.objects.update(pinned_at="2026-01-01T00:00Z")
-    edited = replacing.edit(alice.pk, code, 1, text="new", tokens=1, model="m", holder=HOLDER)
+    edited = replacing.edit(
+        alice.pk, code, 1, text="new", tokens=1, model="m", process_id=PROCESS_ID
+    )
     end(edited)
     exchange(alice, code, "two")
     pk = row_of(code).pk
     transcript = StoredTranscript()
     assert [one.seq for one in transcript.items(pk, after_seq=0)] == [3, 4, 5, 6]
     Conversation.objects.update(compressed_through=4)
-    basis = reading.basis(pk)
-    assert basis.pinned == ()
-    assert "old words" not in str(basis)
+    snapshot = reading.snapshot_with_tail(pk)
+    assert snapshot.pinned == ()
+    assert "old words" not in str(snapshot)
 
 
 def test_compression_sees_no_reply_that_has_not_begun(alice: User) -> None:
@@ -308,8 +312,8 @@ def test_reading_waits_for_no_writer(alice: User) -> None:
             assert reading.changes(pk, 0, context_view).conversation.title == ""
             assert reading.context_of(pk, context_view).tail == 5 + 7
             assert reading.overview(pk, context_view)[2].tail == 5 + 7
-            assert len(reading.basis(pk).tail) == 2
-            assert reading.owned_frame(alice.pk, code).conversation_id == pk
+            assert len(reading.snapshot_with_tail(pk).tail) == 2
+            assert reading.owned_snapshot_without_tail(alice.pk, code).conversation_id == pk
             assert looks.glance(pk) == looks.Glance(
                 event_no=2, running=False, opened=False, written=0
             )
@@ -324,8 +328,8 @@ def test_i17_the_mark_around_the_summary_is_its_versions_own(alice: User) -> Non
     Breaks when: the mark depends on time or chance, or not on the version and the code.
     """
     code, other = new(alice), new(alice)
-    first = reading.frame(row_of(code)).mark
-    assert reading.frame(row_of(code)).mark == first
-    assert reading.frame(row_of(other)).mark != first
+    first = reading.snapshot_without_tail(row_of(code)).mark
+    assert reading.snapshot_without_tail(row_of(code)).mark == first
+    assert reading.snapshot_without_tail(row_of(other)).mark != first
     Conversation.objects.filter(code=code).update(compression_version=1)
-    assert reading.frame(row_of(code)).mark != first
+    assert reading.snapshot_without_tail(row_of(code)).mark != first

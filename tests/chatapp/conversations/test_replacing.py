@@ -15,7 +15,7 @@ from chatapp.errors import (
 )
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, Turn
-from tests.chatapp.talking import HOLDER, context_view, end, exchange, live_texts, new, row_of
+from tests.chatapp.talking import PROCESS_ID, context_view, end, exchange, live_texts, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -24,7 +24,7 @@ def test_regenerating_supersedes_the_reply_and_keeps_the_question(alice: User) -
     code = new(alice)
     exchange(alice, code, "one", "first reply")
     old = exchange(alice, code, "two", "second reply")
-    new_turn = replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+    new_turn = replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     assert new_turn.message_seq == 3
     assert new_turn.reply_seq == 5
     # The reply, which is superseded, and the question, which has another turn now.
@@ -42,7 +42,7 @@ def test_regenerating_an_earlier_answer_supersedes_what_followed(alice: User) ->
     code = new(alice)
     exchange(alice, code, "one")
     exchange(alice, code, "two")
-    accepted = replacing.regenerate(alice.pk, code, model="m", holder=HOLDER, seq=2)
+    accepted = replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID, seq=2)
     assert accepted.message_seq == 1
     assert sorted(one.seq for one in accepted.changed if one.superseded) == [2, 3, 4]
     assert live_texts(code) == ["one", ""]
@@ -54,7 +54,7 @@ def test_a_regenerated_question_is_not_left_out_of_its_own_request(alice: User) 
     for text in ("one", "two", "three"):
         exchange(alice, code, text)
     Conversation.objects.update(truncated_through=4)
-    replacing.regenerate(alice.pk, code, model="m", holder=HOLDER, seq=3)
+    replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID, seq=3)
     assert row_of(code).truncated_through < 3
 
 
@@ -63,7 +63,7 @@ def test_editing_supersedes_the_message_and_what_followed(alice: User) -> None:
     exchange(alice, code, "one")
     exchange(alice, code, "two")
     edited = replacing.edit(
-        alice.pk, code, 3, text="two, better", tokens=9, model="m", holder=HOLDER
+        alice.pk, code, 3, text="two, better", tokens=9, model="m", process_id=PROCESS_ID
     )
     assert [one.seq for one in edited.changed] == [3, 4]
     assert [one.seq for one in edited.messages] == [5, 6]
@@ -78,10 +78,10 @@ def test_i14_nothing_below_the_boundary_is_changed_in_place(alice: User) -> None
     exchange(alice, code, "two")
     Conversation.objects.update(compressed_through=2)
     with pytest.raises(Summarised) as caught:
-        replacing.edit(alice.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER)
+        replacing.edit(alice.pk, code, 1, text="x", tokens=1, model="m", process_id=PROCESS_ID)
     assert caught.value.fields == {"seq": 1, "boundary": 2}
     with pytest.raises(Summarised):
-        replacing.regenerate(alice.pk, code, model="m", holder=HOLDER, seq=2)
+        replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID, seq=2)
     assert Message.objects.filter(superseded_at=None).count() == 4
     assert Turn.objects.filter(finished_at=None).count() == 0
 
@@ -89,22 +89,24 @@ def test_i14_nothing_below_the_boundary_is_changed_in_place(alice: User) -> None
 def test_what_is_no_question_cannot_be_edited(alice: User) -> None:
     code = new(alice)
     with pytest.raises(NotFound):
-        replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+        replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     exchange(alice, code)
     for seq in (2, 9):
         with pytest.raises(NotFound):
-            replacing.edit(alice.pk, code, seq, text="x", tokens=1, model="m", holder=HOLDER)
+            replacing.edit(
+                alice.pk, code, seq, text="x", tokens=1, model="m", process_id=PROCESS_ID
+            )
 
 
 def regenerate(owner: User, code: str, text: str) -> sending.Accepted:
-    accepted = replacing.regenerate(owner.pk, code, model="model", holder=HOLDER)
+    accepted = replacing.regenerate(owner.pk, code, model="model", process_id=PROCESS_ID)
     end(accepted, text)
     return accepted
 
 
 def edit(owner: User, code: str, seq: int, text: str) -> sending.Accepted:
     accepted = replacing.edit(
-        owner.pk, code, seq, text=text, tokens=5, model="model", holder=HOLDER
+        owner.pk, code, seq, text=text, tokens=5, model="model", process_id=PROCESS_ID
     )
     end(accepted, f"on {text}")
     return accepted
@@ -145,7 +147,7 @@ def test_another_answer_to_an_earlier_question_takes_the_place_of_what_followed(
     code = new(alice)
     for text in ("one", "two"):
         exchange(alice, code, text, f"on {text}")
-    end(replacing.regenerate(alice.pk, code, model="model", holder=HOLDER, seq=2), "again")
+    end(replacing.regenerate(alice.pk, code, model="model", process_id=PROCESS_ID, seq=2), "again")
     assert texts(alice, code, 5) == ["on one", "two", "on two"]
 
 
@@ -156,7 +158,7 @@ def test_whatever_tells_of_a_message_tells_that_it_replaces_others(alice: User) 
     exchange(alice, code, "one", "first")
     accepted = edit(alice, code, 1, "two")
     assert marked(accepted.messages) == [3]
-    again = replacing.regenerate(alice.pk, code, model="model", holder=HOLDER)
+    again = replacing.regenerate(alice.pk, code, model="model", process_id=PROCESS_ID)
     assert marked(again.messages) == [5]
     assert marked(again.changed) == [3]
     ended = end(again, "more")

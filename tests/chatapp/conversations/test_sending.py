@@ -18,7 +18,7 @@ from chatapp.errors import (
 )
 from chatapp.models import Conversation, Message, Turn, TurnStatus
 from tests.chatapp.talking import (
-    HOLDER,
+    PROCESS_ID,
     at_once,
     begin,
     end,
@@ -45,7 +45,7 @@ def test_it_works(alice: User) -> None:
     assert (reply.seq, reply.role, reply.text, reply.status) == (2, "assistant", "", "streaming")
     turn = Turn.objects.get(pk=accepted.turn)
     assert turn.user_message == question
-    assert turn.lease_token == HOLDER
+    assert turn.lease_token == PROCESS_ID
     assert turn.finished_at is None
     assert accepted.fresh
     assert [one.seq for one in accepted.messages] == [1, 2]
@@ -58,8 +58,10 @@ def test_a_stranger_sends_nothing(alice: User, bob: User) -> None:
     exchange(alice, code)
     for work in (
         lambda: send(bob, code),
-        lambda: replacing.regenerate(bob.pk, code, model="m", holder=HOLDER),
-        lambda: replacing.edit(bob.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER),
+        lambda: replacing.regenerate(bob.pk, code, model="m", process_id=PROCESS_ID),
+        lambda: replacing.edit(
+            bob.pk, code, 1, text="x", tokens=1, model="m", process_id=PROCESS_ID
+        ),
         lambda: sending.change_queue(bob.pk, code, "remove"),
         lambda: sending.request_stop(bob.pk, code),
     ):
@@ -121,7 +123,7 @@ def exchange_ends(alice: User, code: str) -> None:
     turn = Turn.objects.filter(finished_at=None).first()
     if turn is not None:
         Turn.objects.filter(pk=turn.pk).update(status="complete", finished_at=turn.started_at)
-    sending.accept_queued(row_of(code).pk, count=len, model="model", holder=HOLDER)
+    sending.accept_queued(row_of(code).pk, count=len, model="model", process_id=PROCESS_ID)
 
 
 def test_i3_senders_in_many_conversations_do_not_disturb_one_another(alice: User) -> None:
@@ -143,9 +145,11 @@ def test_a_text_waits_while_a_turn_is_open_and_is_sent_when_it_ends(alice: User)
     assert queued.event_no == row_of(code).event_no
     # The same once more, as after a lost answer.
     assert isinstance(send(alice, code, "two", identity), sending.Queued)
-    assert sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER) is None
+    assert (
+        sending.accept_queued(row_of(code).pk, count=len, model="m", process_id=PROCESS_ID) is None
+    )
     end(first)
-    second = sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER)
+    second = sending.accept_queued(row_of(code).pk, count=len, model="m", process_id=PROCESS_ID)
     assert second is not None
     assert live_texts(code) == ["one", "Hello yourself", "two", ""]
     sent = Message.objects.get(seq=3)
@@ -173,14 +177,14 @@ def test_i1_what_waits_is_not_lost_when_its_turn_ended_without_sending_it(alice:
     code = new(alice)
     first = begin(alice, code, "one")
     send(alice, code, "two")
-    assert sending.stranded() == []
+    assert sending.orphaned_queues() == []
     end(first)
-    assert sending.stranded() == [row_of(code).pk]
+    assert sending.orphaned_queues() == [row_of(code).pk]
     with pytest.raises(TurnOpen):
         send(alice, code, "three")
-    assert sending.accept_queued(row_of(code).pk, count=len, model="m", holder=HOLDER)
+    assert sending.accept_queued(row_of(code).pk, count=len, model="m", process_id=PROCESS_ID)
     assert live_texts(code)[2] == "two"
-    assert sending.stranded() == []
+    assert sending.orphaned_queues() == []
 
 
 def test_what_waits_is_sent_once_by_whoever_comes_first(alice: User) -> None:
@@ -189,7 +193,7 @@ def test_what_waits_is_sent_once_by_whoever_comes_first(alice: User) -> None:
     send(alice, code, "two")
     end(first)
     pk = row_of(code).pk
-    work = partial(sending.accept_queued, pk, count=len, model="m", holder=HOLDER)
+    work = partial(sending.accept_queued, pk, count=len, model="m", process_id=PROCESS_ID)
     results = at_once(*[work] * 4)
     assert sum(isinstance(one, sending.Accepted) for one in results) == 1
     assert results.count(None) == 3
@@ -202,7 +206,7 @@ def test_what_waits_is_answered_by_the_model_chosen_meanwhile(alice: User) -> No
     send(alice, code, "two")
     access.change(alice.pk, code, {"model": "another"})
     end(first)
-    second = sending.accept_queued(row_of(code).pk, count=len, model="model", holder=HOLDER)
+    second = sending.accept_queued(row_of(code).pk, count=len, model="model", process_id=PROCESS_ID)
     assert second is not None
     assert second.model == "another"
 
@@ -220,7 +224,7 @@ def test_the_queue_can_be_edited_and_emptied(alice: User) -> None:
     with pytest.raises(NothingQueued):
         sending.change_queue(alice.pk, code, "edit", "nothing waits")
     end(first)
-    assert sending.accept_queued(row.pk, count=len, model="m", holder=HOLDER) is None
+    assert sending.accept_queued(row.pk, count=len, model="m", process_id=PROCESS_ID) is None
 
 
 def test_a_sender_who_has_not_seen_the_last_message_is_told(alice: User) -> None:
@@ -239,8 +243,8 @@ def test_a_deleted_conversation_takes_nothing(alice: User) -> None:
     access.set_flag(alice.pk, code, "deleted_at", on=True)
     end(first)
     pk = Conversation.objects.get(code=code).pk
-    assert sending.accept_queued(pk, count=len, model="m", holder=HOLDER) is None
-    assert sending.stranded() == []
+    assert sending.accept_queued(pk, count=len, model="m", process_id=PROCESS_ID) is None
+    assert sending.orphaned_queues() == []
     with pytest.raises(NotFound):
         send(alice, code)
 
@@ -250,9 +254,9 @@ def test_one_turn_at_a_time(alice: User) -> None:
     exchange(alice, code)
     begin(alice, code)
     with pytest.raises(TurnOpen):
-        replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+        replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     with pytest.raises(TurnOpen):
-        replacing.edit(alice.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER)
+        replacing.edit(alice.pk, code, 1, text="x", tokens=1, model="m", process_id=PROCESS_ID)
     assert Turn.objects.filter(finished_at=None).count() == 1
 
 
@@ -318,14 +322,14 @@ def test_r02_neither_a_repeated_send_nor_a_waiting_one_is_refused(
     conversation = row_of(code).pk
 
     def waiting() -> sending.Accepted | None:
-        return sending.accept_queued(conversation, count=len, model="model", holder=HOLDER)
+        return sending.accept_queued(conversation, count=len, model="model", process_id=PROCESS_ID)
 
     assert waiting() is None
-    assert sending.stranded() == [conversation]
+    assert sending.orphaned_queues() == [conversation]
     with pytest.raises(TooManyReplies):
-        replacing.regenerate(alice.pk, code, model="m", holder=HOLDER)
+        replacing.regenerate(alice.pk, code, model="m", process_id=PROCESS_ID)
     with pytest.raises(TooManyReplies):
-        replacing.edit(alice.pk, code, 1, text="x", tokens=1, model="m", holder=HOLDER)
+        replacing.edit(alice.pk, code, 1, text="x", tokens=1, model="m", process_id=PROCESS_ID)
     assert live_texts(code) == ["Hello", "Hello yourself"]
     end(second)
     assert waiting() is not None

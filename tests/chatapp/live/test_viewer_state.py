@@ -17,7 +17,7 @@ from chatapp import consumers, wiring
 from chatapp.conversations import progress
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.models import Conversation, Message, TurnStatus
-from chatapp.turns.fitting import Means, prepare_in_background
+from chatapp.turns.fitting import FittingDeps, prepare_in_background
 from compression import conf, services, store
 from compression.database import across
 from compression.engine import Engine
@@ -420,14 +420,14 @@ async def test_i4_masked_tool_results_are_told(
     await stored(lambda: with_tools(code))
     await wiring.bus().nudge(pk)
     await screen.until("state")
-    means = Means(
+    deps = FittingDeps(
         profile=PROFILE,
         counter=COUNTER,
         changed=lambda: wiring.announcer().summary(pk),
         masked=lambda masked: wiring.announcer().masked(pk, masked),
         engine_for=lambda _: engine(CountingSummarizer()),
     )
-    await prepare_in_background(pk, means)
+    await prepare_in_background(pk, deps)
     assert (await stored(lambda: Message.objects.get(seq=3))).masked_at is not None
     changed = [one for one in await screen.until("summary-changed") if "message" in one]
     assert [(one["type"], one["message"]["seq"]) for one in changed] == [("message-changed", 3)]

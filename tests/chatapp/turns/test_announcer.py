@@ -51,7 +51,7 @@ async def test_who_waits_for_a_run_of_another_process_is_told_what_it_takes_in(
     await begins(stage.announcer, row, 7, trigger=Trigger.BACKGROUND, locks=False)
     assert (await stage.told("compression-started", locks_input=False))["message_count"] == 7
     assert await store.apromote(row.pk, trigger=Trigger.MANUAL, locks_input=True)
-    elsewhere = Announcer(stage.machinery, stage.bus)
+    elsewhere = Announcer(stage.services, stage.bus)
     await begins(elsewhere, row, 0, trigger=Trigger.MANUAL, locks=True)
     assert (await stage.told("compression-started", locks_input=True))["message_count"] == 7
     # What is written is told by the process that writes.
@@ -79,7 +79,7 @@ async def test_a_page_of_any_process_says_which_part_is_written(stage: Stage) ->
     await told(conversation_id=row.pk, tokens_written=40, **(part | {"seconds_left": 11.0}))
 
     async def shown() -> CompressionView:
-        return (await stage.machinery.aoverview(row.pk))[1]
+        return (await stage.services.aoverview(row.pk))[1]
 
     here = await shown()
     assert (here.tokens_written, here.part, here.parts, here.seconds_left) == (40, 3, 38, 11)
@@ -98,7 +98,7 @@ async def test_nothing_is_said_of_the_run_before(stage: Stage) -> None:
     """Breaks when: a new run begins with the count of the one before."""
 
     async def said() -> tuple[bool, int]:
-        _, compression, _ = await stage.machinery.aoverview(row.pk)
+        _, compression, _ = await stage.services.aoverview(row.pk)
         return compression.running, compression.messages_under_way
 
     row = await stored(lambda: Conversation.objects.get(code=stage.code))

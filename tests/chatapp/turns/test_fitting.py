@@ -20,7 +20,7 @@ from chatapp.errors import ContextBlocked, NotFound
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, Message, Summary
 from chatapp.turns.fitting import (
-    Means,
+    FittingDeps,
     compression_settings,
     policy_settings,
     prepare,
@@ -35,7 +35,7 @@ from compression.store import FitDraft
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
 from compression.types import Ledger, Trigger
-from tests.chatapp.context.test_build import basis_of, check_shape
+from tests.chatapp.context.test_request import check_shape, snapshot_of
 from tests.chatapp.stage import stored, until
 from tests.chatapp.talking import new, row_of
 from tests.chatapp.turns.test_turn import fill
@@ -56,16 +56,16 @@ class Changes:
         self.number += 1
 
 
-def means_with(
+def deps_with(
     *summarizers: Summarizer, profile: Profile = PROFILE, extract: Summarizer | None = None
-) -> Means:
+) -> FittingDeps:
     engine = Engine(
         transcript=StoredTranscript(),
         counter=COUNTER,
         summarizers=summarizers,
         extract=extract or ScriptedSummarizer(label="extract"),
     )
-    return Means(
+    return FittingDeps(
         profile=profile, counter=COUNTER, changed=Changes(), engine_for=lambda profile: engine
     )
 
@@ -98,7 +98,7 @@ async def pk_of(code: str) -> int:
 
 async def test_it_works(alice: User) -> None:
     code = await filled(alice, 2)
-    prepared = await prepare(await pk_of(code), means_with())
+    prepared = await prepare(await pk_of(code), deps_with())
     assert prepared.decision.action == "continue"
     assert prepared.request.manifest["decision"]["action"] == "continue"
     assert len(prepared.request.messages) == 6
@@ -107,7 +107,7 @@ async def test_it_works(alice: User) -> None:
 async def test_it_compresses_at_the_threshold(alice: User) -> None:
     code = await filled(alice, 12)
     summarizer = CountingSummarizer()
-    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    prepared = await prepare(await pk_of(code), deps_with(summarizer))
     assert len(summarizer.calls) == 1
     assert prepared.request.usage.share < 0.8
     assert prepared.request.manifest["summary_version"] == 1
@@ -125,7 +125,7 @@ async def test_i16_i8_whatever_the_size_it_fits_and_nothing_is_in_two_places(
     """
     code = await filled(alice, turns)
     summarizer: Summarizer = CountingSummarizer() if works else ScriptedSummarizer()
-    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    prepared = await prepare(await pk_of(code), deps_with(summarizer))
     assert prepared.request.usage.total <= PROFILE.window - PROFILE.reserve
     manifest = prepared.request.manifest
     sent = {seq for low, high in manifest["seqs"] for seq in range(low, high + 1)}
@@ -138,9 +138,9 @@ async def test_l09_after_an_overflow_it_compresses_whatever_the_projection_says(
 ) -> None:
     code = await filled(alice, 7)
     summarizer = CountingSummarizer()
-    means = means_with(summarizer)
-    assert (await prepare(await pk_of(code), means)).request.manifest["boundary"] == 0
-    prepared = await prepare(await pk_of(code), means, overflowed=True)
+    deps = deps_with(summarizer)
+    assert (await prepare(await pk_of(code), deps)).request.manifest["boundary"] == 0
+    prepared = await prepare(await pk_of(code), deps, overflowed=True)
     assert len(summarizer.calls) == 1
     assert prepared.request.manifest["boundary"] > 0
     active = await stored(lambda: Summary.objects.get(version=1))
@@ -172,23 +172,23 @@ async def test_a_summariser_that_fails_is_asked_once_a_turn_even_with_a_ready_dr
     )
     for _ in range(6):
         summarizer.enqueue(SummarizerError("down"))
-    prepared = await prepare(pk, means_with(summarizer))
+    prepared = await prepare(pk, deps_with(summarizer))
     assert len(summarizer.calls) == 1
     assert prepared.request.manifest["truncated_through"] > 0
 
 
 async def test_truncation_is_told_and_ends_with_the_next_compression(alice: User) -> None:
     code = await filled(alice, 12)
-    means = means_with(ScriptedSummarizer())
-    prepared = await prepare(await pk_of(code), means)
+    deps = deps_with(ScriptedSummarizer())
+    prepared = await prepare(await pk_of(code), deps)
     assert prepared.request.manifest["truncated_through"] > 0
-    assert isinstance(means.changed, Changes)
-    assert means.changed.number == 1
+    assert isinstance(deps.changed, Changes)
+    assert deps.changed.number == 1
     await stored(lambda: fill(code, 8))
     await stored(lambda: ask(code))
     summarizer = CountingSummarizer()
     # The breaker counts unsuccessful runs; one is not enough to open it.
-    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    prepared = await prepare(await pk_of(code), deps_with(summarizer))
     assert prepared.request.manifest["truncated_through"] == 0
     assert summarizer.calls[0].items[0].seq == 1, "what was left out is taken in"
 
@@ -202,7 +202,7 @@ async def test_a_compression_that_somebody_cancelled_is_not_called_a_failure(ali
     pk = await pk_of(code)
     summarizer = ScriptedSummarizer()
     summarizer.enqueue(says("Never written."), wait=asyncio.Event())
-    turn = asyncio.create_task(prepare(pk, means_with(summarizer)))
+    turn = asyncio.create_task(prepare(pk, deps_with(summarizer)))
     await summarizer.started.wait()
     assert await services.cancel(pk)
     manifest = (await turn).request.manifest
@@ -212,7 +212,7 @@ async def test_a_compression_that_somebody_cancelled_is_not_called_a_failure(ali
     assert view.truncated_because == "the compression was cancelled"
     await stored(lambda: fill(code, 8))
     await stored(lambda: ask(code))
-    await prepare(pk, means_with(ScriptedSummarizer()))
+    await prepare(pk, deps_with(ScriptedSummarizer()))
     view = await stored(lambda: compression_view(row_of(code)))
     assert view.truncated_because.startswith("summarising failed: "), "the newest reason counts"
 
@@ -231,12 +231,12 @@ async def test_i11_a_background_run_that_was_waited_for_and_cancelled_is_not_beg
         summarizer, writes = ScriptedSummarizer(), asyncio.Event()
         summarizer.enqueue(says("They talked."), wait=writes)
         summarizer.enqueue(says("They talked again."))
-        means = means_with(summarizer)
-        ahead = asyncio.create_task(prepare_in_background(pk, means))
+        deps = deps_with(summarizer)
+        ahead = asyncio.create_task(prepare_in_background(pk, deps))
         await summarizer.started.wait()
         await stored(lambda: fill(code, 2))
         await stored(lambda: ask(code))
-        turn = asyncio.create_task(prepare(pk, means))
+        turn = asyncio.create_task(prepare(pk, deps))
         await until(waited_for.exists)
         if cancels:
             assert await services.cancel(pk)
@@ -257,7 +257,7 @@ async def test_a_question_that_never_fits_is_refused(alice: User) -> None:
     await stored(lambda: Message.objects.all().delete())
     await stored(lambda: ask(code, "word " * 10_000))
     with pytest.raises(ContextBlocked) as caught:
-        await prepare(await pk_of(code), means_with(CountingSummarizer()))
+        await prepare(await pk_of(code), deps_with(CountingSummarizer()))
     assert caught.value.fields["total"] > 3072
 
 
@@ -265,14 +265,14 @@ async def test_a_deleted_conversation_is_not_found(alice: User) -> None:
     code = await filled(alice, 1, deleted_at=timezone.now())
     pk = await stored(lambda: Conversation.objects.get(code=code).pk)
     with pytest.raises(NotFound):
-        await prepare(pk, means_with())
+        await prepare(pk, deps_with())
 
 
 async def test_old_tool_results_are_masked_before_anything_is_compressed(alice: User) -> None:
     code = await stored(lambda: new(alice))
     await stored(lambda: with_tools(code))
     summarizer = CountingSummarizer()
-    prepared = await prepare(await pk_of(code), means_with(summarizer))
+    prepared = await prepare(await pk_of(code), deps_with(summarizer))
     assert summarizer.calls == []
     assert prepared.request.manifest["masked"] == [3]
     assert "result masked" in str(prepared.request.messages)
@@ -286,7 +286,7 @@ async def test_what_is_masked_counts_as_what_is_sent_of_it(alice: User) -> None:
     """
     code = await stored(lambda: new(alice))
     await stored(lambda: with_tools(code))
-    prepared = await prepare(await pk_of(code), means_with(CountingSummarizer()))
+    prepared = await prepare(await pk_of(code), deps_with(CountingSummarizer()))
     assert prepared.request.manifest["masked"] == [3]
     sent = [one for one in prepared.request.messages if one["role"] == "tool"]
     row = await stored(lambda: Message.objects.get(seq=3))
@@ -321,7 +321,7 @@ async def test_a_turn_waits_for_the_compression_that_is_in_its_way(alice: User) 
     pk = await pk_of(code)
     token = await store.aclaim(pk, trigger=Trigger.MANUAL, locks_input=True)
     assert token
-    waiting = asyncio.create_task(prepare(pk, means_with()))
+    waiting = asyncio.create_task(prepare(pk, deps_with()))
     await until(lambda: row_of(code).compression_locks_input)
     assert not waiting.done()
     await store.arelease(pk, token)
@@ -332,7 +332,7 @@ async def test_a_background_compression_is_in_nobodys_way(alice: User) -> None:
     code = await filled(alice, 2)
     pk = await pk_of(code)
     assert await store.aclaim(pk, trigger=Trigger.BACKGROUND, locks_input=False)
-    assert (await prepare(pk, means_with())).decision.action == "continue"
+    assert (await prepare(pk, deps_with())).decision.action == "continue"
 
 
 async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
@@ -342,14 +342,14 @@ async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
     pk = await pk_of(code)
     summarizer = ScriptedSummarizer()
     summarizer.enqueue(says("They talked."))
-    means = means_with(summarizer)
-    prepared = await prepare(pk, means)
+    deps = deps_with(summarizer)
+    prepared = await prepare(pk, deps)
     assert prepared.decision.action == "prepare"
     assert summarizer.calls == []
-    await prepare_in_background(pk, means)
+    await prepare_in_background(pk, deps)
     assert len(summarizer.calls) == 1
     assert await store.aready(pk) is not None
-    assert (await reading.abasis(pk)).boundary == 0
+    assert (await reading.asnapshot_with_tail(pk)).boundary == 0
 
 
 async def test_i16_one_giant_turn_is_shortened_to_fit(alice: User) -> None:
@@ -361,7 +361,7 @@ async def test_i16_one_giant_turn_is_shortened_to_fit(alice: User) -> None:
     await stored(lambda: with_tools(code))
     later = Message.objects.filter(conversation__code=code, seq__gt=3)
     await stored(lambda: later.delete())
-    prepared = await prepare(await pk_of(code), means_with(CountingSummarizer()))
+    prepared = await prepare(await pk_of(code), deps_with(CountingSummarizer()))
     assert prepared.request.usage.share <= 1.0
     assert prepared.request.manifest["shortened"] == [3]
     assert prepared.request.manifest["decision"]["action"] == "block"
@@ -380,7 +380,7 @@ async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -
     pk = await pk_of(code)
     failing = ScriptedSummarizer()
     for _ in range(6):
-        prepared = await prepare(pk, means_with(failing))
+        prepared = await prepare(pk, deps_with(failing))
         assert prepared.request.manifest["truncated_through"] > 0
         view = await stored(lambda: compression_view(row_of(code)))
         assert view.truncated_because.startswith("summarising failed: ")
@@ -389,7 +389,7 @@ async def test_i11_c05_a_summariser_that_only_fails_is_left_alone(alice: User) -
     for turns, calls in ((3, 3), (1, 4), (3, 4)):
         await stored(partial(fill, code, turns))
         await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
-        await prepare(pk, means_with(failing))
+        await prepare(pk, deps_with(failing))
         assert len(failing.calls) == calls
 
 
@@ -401,14 +401,14 @@ async def test_i11_an_extract_stands_in_for_models_that_only_fail(alice: User) -
     code = await filled(alice, 9)
     pk = await pk_of(code)
     failing, extract = ScriptedSummarizer(), CountingSummarizer(label="extract")
-    means = means_with(failing, extract=extract)
+    deps = deps_with(failing, extract=extract)
     for calls in (1, 2, 3, 3):
-        await prepare_in_background(pk, means)
+        await prepare_in_background(pk, deps)
         assert len(failing.calls) == calls
     assert not extract.calls
     await stored(lambda: fill(code, 2))
     await stored(lambda: ask(code))
-    manifest = (await prepare(pk, means)).request.manifest
+    manifest = (await prepare(pk, deps)).request.manifest
     assert [one["action"] for one in manifest["before"]] == ["compress"]
     assert (manifest["summary_version"], manifest["truncated_through"]) == (1, 0)
     assert (len(failing.calls), len(extract.calls)) == (3, 1)
@@ -439,7 +439,7 @@ async def test_i11_a_ready_draft_that_cannot_be_applied_does_not_close_the_break
     assert await store.asave_ready(pk, token, base, draft)
     failing = ScriptedSummarizer()
     for _ in range(6):
-        prepared = await prepare(pk, means_with(failing))
+        prepared = await prepare(pk, deps_with(failing))
         assert prepared.request.manifest["truncated_through"] > 0
         await stored(lambda: Conversation.objects.filter(pk=pk).update(truncated_through=0))
     assert await store.aready(pk) is not None
@@ -458,7 +458,7 @@ async def test_a_conversations_own_threshold_holds_for_its_runs(alice: User) -> 
         await stored(partial(ask, code))
         own = Conversation.objects.filter(code=code)
         await stored(partial(own.update, threshold=threshold))
-        prepared = await prepare(await pk_of(code), means_with(CountingSummarizer()))
+        prepared = await prepare(await pk_of(code), deps_with(CountingSummarizer()))
         boundaries.append(prepared.request.manifest["boundary"])
     assert 0 < boundaries[0] < boundaries[1]
 
@@ -467,19 +467,19 @@ async def test_after_an_undo_nothing_is_compressed_below_0_95(alice: User) -> No
     """Breaks when: the policy is not told that the last change was an Undo."""
     code = await filled(alice, 11)
     pk, summarizer = await pk_of(code), CountingSummarizer()
-    means = means_with(summarizer)
-    assert (await prepare(pk, means)).request.manifest["summary_version"] == 1
+    deps = deps_with(summarizer)
+    assert (await prepare(pk, deps)).request.manifest["summary_version"] == 1
     await undo(pk, transcript=StoredTranscript())
 
-    prepared = await prepare(pk, means)
+    prepared = await prepare(pk, deps)
     assert 0.80 <= prepared.request.usage.share < 0.95
     assert prepared.decision.action == "continue"
-    await prepare_in_background(pk, means)
+    await prepare_in_background(pk, deps)
     assert len(summarizer.calls) == 1
 
     await stored(lambda: fill(code, 2))
     await stored(lambda: ask(code))
-    assert (await prepare(pk, means)).request.manifest["summary_version"] == 3
+    assert (await prepare(pk, deps)).request.manifest["summary_version"] == 3
     assert len(summarizer.calls) == 2
 
 
@@ -498,12 +498,12 @@ async def test_so_many_messages_are_prepared_whatever_the_usage(
     code = await filled(alice, turns)
     summarizer = CountingSummarizer()
     pk = await pk_of(code)
-    means = means_with(summarizer)
-    assert (await prepare(pk, means)).request.usage.share < 0.65
-    await prepare_in_background(pk, means)
+    deps = deps_with(summarizer)
+    assert (await prepare(pk, deps)).request.usage.share < 0.65
+    await prepare_in_background(pk, deps)
     assert len(summarizer.calls) == prepared
     assert (await store.aready(pk) is not None) == prepared
-    await prepare_in_background(pk, means)
+    await prepare_in_background(pk, deps)
     assert len(summarizer.calls) == prepared
 
 
@@ -527,15 +527,15 @@ async def test_i25_a_long_request_is_made_in_a_thread(alice: User, turns: int) -
     """
     code = await filled(alice, turns)
     counter = WatchedCounter()
-    means = replace(means_with(), counter=counter, profile=replace(PROFILE, window=200_000))
-    prepared = await prepare(await pk_of(code), means)
+    deps = replace(deps_with(), counter=counter, profile=replace(PROFILE, window=200_000))
+    prepared = await prepare(await pk_of(code), deps)
     assert prepared.request.usage.share < 0.65
     assert (threading.get_ident() in counter.threads) == (turns == 2)
 
 
 def test_a_conversations_own_settings_go_before_the_defaults() -> None:
-    own = replace(basis_of([]), threshold=0.6, keep_turns=5, compression_off=True)
+    own = replace(snapshot_of([]), threshold=0.6, keep_turns=5, compression_off=True)
     assert (policy_settings(own).threshold, policy_settings(own).off) == (0.6, True)
     settings = compression_settings(own)
     assert (settings.threshold, settings.keep_turns) == (0.6, 5)
-    assert policy_settings(basis_of([])).off is False
+    assert policy_settings(snapshot_of([])).off is False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chatapp.rendering.stream import StreamRenderer
-from chatapp.turns.live_reply import PORTION, LiveStream
+from chatapp.turns.live_reply import PORTION, LiveStream, Phase
 from chatapp.turns.turn import Job
 
 JOB = Job(conversation_id=1, owner_id=1, turn=1, reply_seq=2, reply_id=2, model="a-model")
@@ -62,3 +65,55 @@ def test_i25_what_nobody_looked_at_is_rendered_in_portions() -> None:
     before, _ = StreamRenderer.split(stream.text.removesuffix("The last one."))
     closed, shown_open = StreamRenderer.split(stream.text)
     assert (before + update.closed_html, update.open_html) == (closed, shown_open)
+
+
+@given(st.lists(st.sampled_from(Phase)))
+def test_a_turn_never_goes_back_to_an_earlier_phase(entered: list[Phase]) -> None:
+    """A shutdown takes no Stop back, and nothing is written of a turn that is lost.
+
+    Breaks when: ``enter`` lets any phase follow any other.
+    """
+    stream = LiveStream(job=JOB, event_no=1)
+    for phase in entered:
+        before = stream.phase
+        assert stream.enter(phase) == (phase > before)
+        assert stream.phase == max(before, phase)
+    assert stream.lost == (Phase.LOST in entered)
+
+
+@pytest.mark.parametrize("phase", [Phase.SHUTTING_DOWN, Phase.STOPPING, Phase.LOST])
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_task_ends_with_its_first_step_at_the_earliest(phase: Phase, begun: bool) -> None:
+    """Cancelled before that, a task would never run, and the turn's end not be stored.
+
+    Breaks when: ``end`` cancels a task that has not begun, or ``begin`` does not look whether it
+    was to end.
+    """
+    stream, ends = LiveStream(job=JOB, event_no=1), list[Phase]()
+    running = asyncio.Event()
+
+    async def turn() -> None:
+        try:
+            stream.begin()
+            running.set()
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ends.append(stream.phase)
+
+    stream.task = asyncio.create_task(turn())
+    if begun:
+        await asyncio.wait_for(running.wait(), 10)
+        assert stream.phase is Phase.RUNNING
+    stream.end(phase)
+    await asyncio.wait_for(asyncio.wait({stream.task}), 10)
+    assert ends == [phase]
+
+
+async def test_a_last_write_finds_out_by_itself_that_the_turn_is_lost() -> None:
+    """Breaks when: ``lose`` does not spare a turn whose last write is under way."""
+    stream = LiveStream(job=JOB, event_no=1, phase=Phase.FINISHING)
+    stream.lose()
+    assert stream.phase is Phase.FINISHING
+    running = LiveStream(job=JOB, event_no=1, phase=Phase.RUNNING)
+    running.lose()
+    assert running.lost

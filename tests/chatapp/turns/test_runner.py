@@ -23,7 +23,7 @@ from chatapp.models import Conversation, Message, Turn
 from chatapp.rendering.limits import LARGE
 from chatapp.rendering.stream import StreamRenderer, Update
 from chatapp.turns import checkpoints
-from chatapp.turns.live_reply import LiveStream
+from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.pacing import Pace
 from chatapp.turns.runner import Runner
 from chatapp.turns.turn import Job
@@ -346,7 +346,7 @@ async def test_i6_a_reply_that_breaks_off_keeps_its_text_and_is_not_complete(
     ids=["blank", "only reasoning", "nothing", "empty body", "a page", "no content"],
 )
 async def test_i6_l03_l05_a_blank_reply_is_a_failure(stage: Stage, script: Script) -> None:
-    """Breaks when: ``_conclude`` takes any normal end as complete."""
+    """Breaks when: ``_reply_finished`` takes any normal end as complete."""
     stage.upstream.enqueue(script)
     accepted = await stage.send()
     turn = await stage.ended(accepted)
@@ -536,7 +536,7 @@ async def test_i1_what_waits_is_sent_though_the_process_died(stage: Stage) -> No
 
     Breaks when: a sweep only ends turns.
     """
-    accepted = await stage.acceptance("one", holder="a process that died")
+    accepted = await stage.acceptance("one", process_id="a process that died")
     await stage.acceptance("two")
     await stored(lambda: expire(accepted.turn))
     stage.runner.keep()
@@ -549,7 +549,7 @@ async def test_i1_what_waits_is_sent_though_the_process_died(stage: Stage) -> No
 async def test_i1_what_waited_when_the_process_ended_is_sent_at_the_next_start(
     stage: Stage,
 ) -> None:
-    """Breaks when: the first sweep does not look for what is stranded."""
+    """Breaks when: the first sweep does not look for orphaned queues."""
     script, _ = held("so far")
     stage.upstream.enqueue(script)
     accepted = await stage.send("one")
@@ -558,7 +558,7 @@ async def test_i1_what_waited_when_the_process_ended_is_sent_at_the_next_start(
     await stage.runner.shutdown()
     assert (await stored(lambda: turn_of(accepted))).status == "interrupted"
     assert (await stored(lambda: row_of(stage.code))).draft == "two"
-    stage.runner = Runner(stage.machinery, stage.bus, stage.announcer)
+    stage.runner = Runner(stage.services, stage.bus, stage.announcer)
     stage.runner.keep()
     await until(lambda: Message.objects.filter(text="You said: two").exists())
 
@@ -595,7 +595,7 @@ async def test_i27_a_turn_whose_lease_is_lost_writes_nothing_more(
     """Another process swept it: the upstream is closed at the next renewal, the end stands.
 
     Breaks when: ``_renew`` does not cancel a turn that it has lost. That its last write changes
-    nothing is the database's to keep: it names its holder.
+    nothing is the database's to keep: it names its process.
     """
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.2)
     script, _ = held("as far as it came")
@@ -623,7 +623,7 @@ async def until_gone(stage: Stage, accepted: sending.Accepted) -> None:
 async def test_i31_deletion_ends_nothing_well(stage: Stage) -> None:
     """A conversation deleted before its turn reads it: no model is asked.
 
-    Breaks when: ``basis`` reads deleted conversations.
+    Breaks when: ``snapshot_with_tail`` reads deleted conversations.
     """
     accepted = await stage.acceptance("Hello")
     await stored(lambda: Conversation.objects.update(deleted_at=timezone.now()))
@@ -647,7 +647,7 @@ async def test_many_turns_at_once(stage: Stage) -> None:
             client_msg_id=uuid.uuid4(),
             tokens=8,
             model="fake-model",
-            holder=stage.runner.holder,
+            process_id=stage.runner.process_id,
         )
         begun.append(await stage.runner.begin(acceptance))
     await until(lambda: Turn.objects.filter(status="complete").count() == 10)
@@ -693,20 +693,19 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
     )
     stream = LiveStream(job=job, event_no=accepted.event_no, pace=Pace())
     keeper = Keeper(
-        holder=stage.runner.holder,
+        process_id=stage.runner.process_id,
         streams={accepted.turn: stream},
         announcer=stage.announcer,
         stop=stage.runner.stop,
-        send_stranded=stage.runner.send_stranded,
+        send_orphaned_queues=stage.runner.send_orphaned_queues,
         count=len,
     )
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.0)
-    stream.finishing = True
-    await keeper._renew()
-    assert not stream.lost
-    stream.finishing = False
     await keeper._renew()
     assert stream.lost
+    keeper._streams = {accepted.turn: LiveStream(job=job, event_no=1, phase=Phase.FINISHING)}
+    await keeper._renew()
+    assert not keeper._streams[accepted.turn].lost
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from django.contrib.auth.models import User
 
 from chatapp.llm.profiles import Profile
 from chatapp.models import ModelProfile
-from chatapp.turns.services import Machinery
+from chatapp.turns.services import Services
 from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Draft, Item, Ledger
-from tests.chatapp.stage import COUNTER, machinery_for, stored
+from tests.chatapp.stage import COUNTER, services_for, stored
 from tests.chatapp.talking import new, row_of
 from tests.fake_scripts import Json, Script, default_answer, failing
 from tests.fake_upstream import FakeUpstream
@@ -55,8 +55,8 @@ async def test_the_summary_model_is_asked_first_and_then_the_chat_model(
         return failing(401) if request["model"] == "small-model" else default_answer(request)
 
     async with FakeUpstream(handler=answer) as upstream:
-        machinery = replace(machinery_for(upstream, tmp_path), summary_model=summary_model)
-        first, *others = machinery.engine(CHAT).summarizers
+        services = replace(services_for(upstream, tmp_path), summary_model=summary_model)
+        first, *others = services.engine(CHAT).summarizers
         if summary_model == "small-model":
             with pytest.raises(SummarizerError):
                 await draft_of(first, item(1, "user", TOLD))
@@ -65,7 +65,7 @@ async def test_the_summary_model_is_asked_first_and_then_the_chat_model(
         assert others == []
         assert (await draft_of(first, item(1, "user", TOLD))).ledger.narrative
         asked = dict.fromkeys(one.json["model"] for one in upstream.chats)
-        await machinery.client.aclose()
+        await services.client.aclose()
     assert list(asked) == list(dict.fromkeys([summary_model or "chat-model", "chat-model"]))
 
 
@@ -80,12 +80,12 @@ async def test_the_first_figures_of_a_process_are_of_what_is_stored(
     await stored(lambda: ModelProfile.objects.create(name="chat-model", window=4096))
     row = await stored(lambda: row_of(code))
     async with FakeUpstream() as upstream:
-        machinery = machinery_for(upstream, tmp_path)
-        assert (await machinery.acontext(row.pk)).window == 4096
+        services = services_for(upstream, tmp_path)
+        assert (await services.acontext(row.pk)).window == 4096
         await stored(lambda: ModelProfile.objects.update(window=1))
-        assert (await machinery.acontext(row.pk)).window == 4096
+        assert (await services.acontext(row.pk)).window == 4096
         assert upstream.requests == []
-        await machinery.client.aclose()
+        await services.client.aclose()
 
 
 async def test_a_summariser_sees_as_much_of_a_tools_result_as_is_set(
@@ -95,11 +95,11 @@ async def test_a_summariser_sees_as_much_of_a_tools_result_as_is_set(
     settings.COMPRESSION = {**settings.COMPRESSION, "TOOL_RESULT_MAX_LENGTH": 100}
     result = "".join(f"{number:05d}" for number in range(1000))
     async with FakeUpstream() as upstream:
-        machinery = machinery_for(upstream, tmp_path)
-        (summarizer,) = machinery.engine(CHAT).summarizers
+        services = services_for(upstream, tmp_path)
+        (summarizer,) = services.engine(CHAT).summarizers
         await draft_of(summarizer, item(1, "user", TOLD), item(2, "tool", result))
         asked = str(upstream.chats[0].json["messages"])
-        await machinery.client.aclose()
+        await services.client.aclose()
     assert result[:75] in asked
     assert result[:76] not in asked
     assert "4,900 characters" in asked
@@ -114,13 +114,13 @@ async def test_the_demo_models_summary_takes_two_seconds(
     """
     napped = without_waiting(monkeypatch)
     async with FakeUpstream() as upstream:
-        machinery: Machinery = replace(machinery_for(upstream, tmp_path), demo=True)
-        engine = machinery.engine(CHAT)
+        services: Services = replace(services_for(upstream, tmp_path), demo=True)
+        engine = services.engine(CHAT)
         assert engine.summarizers == ()
         assert engine.extract is not None
         made = await draft_of(engine.extract, item(1, "user", TOLD * 20))
         assert upstream.chats == []
-        await machinery.client.aclose()
+        await services.client.aclose()
     assert TOLD.strip() in str(made.ledger)
     assert sum(napped()) == pytest.approx(2.0)
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.context import build
-from chatapp.context.build import Basis
+from chatapp.context.request import ConversationSnapshot, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles, replacing
 from chatapp.llm.activity_log import calls_of
@@ -26,7 +25,7 @@ from chatapp.turns import runner
 from compression import services
 from compression.exceptions import NothingToCompress
 from compression.types import Outcome, Trigger
-from tests.chatapp.context.test_build import check_shape
+from tests.chatapp.context.test_request import check_shape
 from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_of, until
 from tests.chatapp.talking import row_of
 from tests.fake_scripts import (
@@ -151,7 +150,7 @@ async def test_i16_no_request_is_above_the_budget(alice: User, tmp_path: Path, t
 
 
 async def calibration_of(stage: Stage) -> float:
-    return (await stage.machinery.catalogue.profile(MODEL)).calibration
+    return (await stage.services.catalogue.profile(MODEL)).calibration
 
 
 def without_summaries(request: Json) -> Script:
@@ -180,21 +179,21 @@ async def test_i11_with_the_summary_model_down_the_turn_is_answered_by_the_ladde
 
 def compressed_by_hand(
     stage: Stage,
-    basis: Basis,
+    snapshot: ConversationSnapshot,
     profile: Profile,
     on_started: Callable[[], object] | None = None,
 ) -> Coroutine[Any, Any, Outcome]:
     """A run as ``/compact`` begins it."""
-    sized = build.sizes(
-        basis,
+    sized = request_sizes(
+        snapshot,
         COUNTER,
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
     )
     return services.compress(
-        basis.conversation_id,
-        engine=stage.machinery.engine(profile),
+        snapshot.conversation_id,
+        engine=stage.services.engine(profile),
         sizes=sized,
         trigger=Trigger.MANUAL,
         on_started=on_started,
@@ -209,11 +208,11 @@ async def test_a_run_that_finds_nothing_to_do_leaves_no_gap_for_what_follows(
     Breaks when: nobody is told of ``compression_withdrawn``.
     """
     async with staged(alice, tmp_path, window=WINDOW) as stage:
-        basis = await stage.basis()
-        profile = await stage.machinery.catalogue.profile(MODEL)
-        async with stage.bus.subscribe(basis.conversation_id) as viewer:
+        snapshot = await stage.snapshot()
+        profile = await stage.services.catalogue.profile(MODEL)
+        async with stage.bus.subscribe(snapshot.conversation_id) as viewer:
             with pytest.raises(NothingToCompress):
-                await compressed_by_hand(stage, basis, profile)
+                await compressed_by_hand(stage, snapshot, profile)
             assert await asyncio.wait_for(viewer.next(), PATIENCE) is None
 
 
@@ -232,11 +231,11 @@ async def test_c01_a_message_that_comes_while_compressing_is_in_the_tail(
     async with staged(alice, tmp_path, window=WINDOW) as stage:
         stage.upstream.handler = slow
         await compressible(stage)
-        basis = await stage.basis()
+        snapshot = await stage.snapshot()
         begins = asyncio.Event()
-        profile = await stage.machinery.catalogue.profile(MODEL)
-        run = compressed_by_hand(stage, basis, profile, on_started=begins.set)
-        await stage.runner.begin_compression(basis.conversation_id, run, begins)
+        profile = await stage.services.catalogue.profile(MODEL)
+        run = compressed_by_hand(stage, snapshot, profile, on_started=begins.set)
+        await stage.runner.begin_compression(snapshot.conversation_id, run, begins)
         accepted = await stage.send("What came meanwhile?")
         await until(lambda: Message.objects.filter(text="What came meanwhile?").exists())
         # The turn waits: no model is asked for a reply.
@@ -321,9 +320,7 @@ async def test_the_operators_window_gives_way_to_a_smaller_one_that_the_server_e
     alice: User, tmp_path: Path
 ) -> None:
     async with staged(alice, tmp_path) as stage:
-        catalogue = Catalogue(
-            stage.machinery.client, StoredProfiles(window=100_000), window=100_000
-        )
+        catalogue = Catalogue(stage.services.client, StoredProfiles(window=100_000), window=100_000)
         assert (await catalogue.profile(MODEL)).window == 100_000
         await catalogue.learn(MODEL, "window", 5000)
         assert (await catalogue.profile(MODEL)).window == 5000
@@ -447,7 +444,7 @@ async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path
         await stage.say("one")
         again = await stage.runner.begin(
             replacing.aregenerate(
-                stage.owner.pk, stage.code, model=MODEL, holder=stage.runner.holder
+                stage.owner.pk, stage.code, model=MODEL, process_id=stage.runner.process_id
             )
         )
         await stage.ended(again)
@@ -486,7 +483,7 @@ async def test_a_reply_without_words_is_told_as_what_it_was(
 ) -> None:
     """A tool call was told as "answered with nothing", a refusal as a provider's filter.
 
-    Breaks when: ``_conclude`` looks at the text alone.
+    Breaks when: ``_reply_finished`` looks at the text alone.
     """
     async with staged(alice, tmp_path) as stage:
         stage.upstream.enqueue(script)

@@ -94,7 +94,7 @@ async def test_the_model_that_was_chosen_is_chosen_still(
 ) -> None:
     """Breaks when: the page chooses the default again, or a model that is not there."""
     upstream.models = ({"id": "large"}, {"id": "small"})
-    await wiring.machinery().catalogue.warm()
+    await wiring.services().catalogue.warm()
     page = (await client.post("/c/", form(GIANT, model=chosen))).content.decode()
     options = {name: more for more, name in re.findall(r"<option([^>]*)>([^<]*)<", page)}
     assert set(options) == {"large", "small"}

@@ -105,7 +105,7 @@ async def test_the_next_request_has_one_figure(
     figures = page["context"]
     assert seen["context"] == figures
     row = await Conversation.objects.aget(code=code)
-    told = await wiring.machinery().acontext(row.pk)
+    told = await wiring.services().acontext(row.pk)
     assert told.as_json() == figures
     as_built = seen["manifest"]["tokens"]
     assert {name: figures[name] for name in as_built} == as_built
@@ -155,7 +155,7 @@ async def test_a_summary_has_one_figure(
     row = await Conversation.objects.aget(code=code)
     stored = await Summary.objects.aget(conversation=row, status="active")
     tokens, source = stored.summary_tokens, stored.source_tokens
-    assert tokens == wiring.machinery().counter.count(row.compressed_context)
+    assert tokens == wiring.services().counter.count(row.compressed_context)
     page = (await client.get(f"/c/{code}/", headers=JSON)).json()
     turn = (
         await client.get(f"/c/{code}/turns/{page['messages'][-1]['turn']}/", headers=JSON)

@@ -204,8 +204,8 @@ async def test_settings_that_do_not_exist(client: AsyncClient, fields: dict[str,
 async def test_the_default_model_is_that_of_new_conversations(
     client: AsyncClient, upstream: FakeUpstream
 ) -> None:
-    await wiring.machinery().catalogue.warm()
-    name = (await wiring.machinery().catalogue.names())[-1]
+    await wiring.services().catalogue.warm()
+    name = (await wiring.services().catalogue.names())[-1]
     for chosen, expected in ((name, name), ("gone", "")):
         await client.post("/settings/", {"default_model": chosen}, headers=JSON)
         code = await new_conversation(client)

@@ -320,7 +320,7 @@ async def test_a_reply_without_text_is_answered_again_and_not_continued(
 ) -> None:
     """By hand too: the model would be told to go on with nothing.
 
-    Breaks when: ``proceed`` does not look at what there is to continue.
+    Breaks when: ``continue_reply`` does not look at what there is to continue.
     """
     empty = await client.post(f"/c/{code}/continue/", headers=JSON)
     assert (empty.status_code, empty.json()["error"]["code"]) == (409, "nothing_to_continue")

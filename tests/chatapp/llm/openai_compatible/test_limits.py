@@ -49,7 +49,7 @@ async def stage(alice: User, tmp_path: Path) -> AsyncIterator[Stage]:
 
 def limit(stage: Stage, limits: Limits) -> None:
     """Give the stage's client other limits: minutes are for the real ones."""
-    client: Any = stage.machinery.client
+    client: Any = stage.services.client
     client._client._limits = limits
 
 
@@ -73,7 +73,7 @@ async def test_l08_a_wait_within_the_budget_is_waited_for(stage: Stage) -> None:
     assert f'id="m-{accepted.reply_seq}-late"' in html
     assert 'data-retry-after="1.0"' in html
     await until(lambda: turn_of(accepted).error is not None)
-    fresh = await stage.machinery.apage(stage.owner.pk, stage.code)
+    fresh = await stage.services.apage(stage.owner.pk, stage.code)
     assert fresh.turn is not None
     assert fresh.turn.error == told["error"]
     (late,) = re.findall(r'data-retry-after="1.0" data-from="[^"]+" data-asked', html)

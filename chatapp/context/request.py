@@ -1,4 +1,4 @@
-"""What the model is sent: summary and tail become the exact messages, and the manifest. Pure.
+"""The request to a model: the exact messages made of summary and tail, and the manifest. Pure.
 
 Between two compressions a request is the former one with new messages at its end, byte for byte,
 so that a provider's prompt cache hits: nothing here depends on the time or on a random number.
@@ -54,7 +54,7 @@ class StoredMessage:
 
     @property
     def content(self) -> str:
-        """What the model is sent of it: the text, what the program added, or a mask."""
+        """The content that the model is sent: the text with what the program added, or a mask."""
         if self.masked:
             return placeholder(self.as_item())
         return f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
@@ -77,8 +77,12 @@ class StoredMessage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Basis:
-    """What a request is made of, read in one unit of work."""
+class ConversationSnapshot:
+    """A conversation as one request is made of it, read in one unit of work.
+
+    Without its tail (``tail`` empty) it says what a request costs besides its messages, which is
+    all that most actions ask; reading it then reads pinned messages only.
+    """
 
     conversation_id: int
     owner_id: int
@@ -92,7 +96,7 @@ class Basis:
     event_no: int = 0
     """The number of stored changes that this includes."""
     reports: tuple[tuple[str, Report], ...] = ()
-    """What providers counted for its last requests, newest first, each with its model."""
+    """The providers' counts of its last requests, newest first, each with its model."""
     mark: str
     """A line that no user can know and that stays the same for this version."""
     pinned: tuple[StoredMessage, ...] = ()
@@ -113,35 +117,35 @@ class BuiltRequest:
     manifest: dict[str, Any]
 
 
-def summary_block(basis: Basis) -> str:
+def summary_block(snapshot: ConversationSnapshot) -> str:
     """The summary as it stands in the system message; empty when there is none."""
-    return _framed(basis.summary, basis.mark) if basis.summary else ""
+    return _framed(snapshot.summary, snapshot.mark) if snapshot.summary else ""
 
 
 def _framed(summary: str, mark: str) -> str:
     return f"{SUMMARY_HEAD.format(mark=mark)}\n{_fenced(summary, mark)}"
 
 
-def pinned_block(basis: Basis) -> str:
+def pinned_block(snapshot: ConversationSnapshot) -> str:
     """The pinned messages as they stand in the system message; empty when there are none."""
-    if not basis.pinned:
+    if not snapshot.pinned:
         return ""
-    quotes = "\n\n".join(f"[{one.seq}, {one.role}]\n{one.text}" for one in basis.pinned)
-    return f"{PINNED_HEAD.format(mark=basis.mark)}\n{_fenced(quotes, basis.mark)}"
+    quotes = "\n\n".join(f"[{one.seq}, {one.role}]\n{one.text}" for one in snapshot.pinned)
+    return f"{PINNED_HEAD.format(mark=snapshot.mark)}\n{_fenced(quotes, snapshot.mark)}"
 
 
 def _fenced(text: str, mark: str) -> str:
-    """A text between two mark lines. Who has seen the mark and quotes it closes nothing."""
+    """A text between two mark lines; quoting the mark in it closes nothing."""
     return f"{mark}\n{text.replace(mark, '=== ===')}\n{mark}"
 
 
-def instructions(basis: Basis) -> str:
-    """What stands at the head of every request of this conversation, summary and pins apart."""
-    return "\n\n".join(part for part in (BASE_INSTRUCTIONS, basis.system_prompt.strip()) if part)
+def instructions(snapshot: ConversationSnapshot) -> str:
+    """The head of every request of this conversation, summary and pins apart."""
+    return "\n\n".join(part for part in (BASE_INSTRUCTIONS, snapshot.system_prompt.strip()) if part)
 
 
-def sizes(
-    basis: Basis,
+def request_sizes(
+    snapshot: ConversationSnapshot,
     counter: TokenCounter,
     *,
     window: int,
@@ -149,28 +153,28 @@ def sizes(
     calibration: float,
     model: str = "",
 ) -> Sizes:
-    """What the next request costs besides its messages, as ``model`` is known to count.
+    """The sizes of the next request besides its messages, as ``model`` is known to count.
 
     What its provider said of this conversation's last request goes before the ``calibration``,
     which is of all conversations.
     """
-    reports = [one for _, one in takewhile(lambda report: report[0] == model, basis.reports)]
+    reports = [one for _, one in takewhile(lambda report: report[0] == model, snapshot.reports)]
     counts = line(calibration, reports, window=window)
-    frame = counter.count(_framed("", basis.mark))
+    frame = counter.count(_framed("", snapshot.mark))
     return Sizes(
         window=window,
         reserve=reserve,
-        fixed=counter.count(instructions(basis)) + MESSAGE_OVERHEAD + counts.unseen,
+        fixed=counter.count(instructions(snapshot)) + MESSAGE_OVERHEAD + counts.unseen,
         unseen=counts.unseen,
-        summary=frame + counter.count(basis.summary) if basis.summary else 0,
+        summary=frame + counter.count(snapshot.summary) if snapshot.summary else 0,
         frame=frame,
-        pinned=counter.count(pinned_block(basis)),
+        pinned=counter.count(pinned_block(snapshot)),
         calibration=counts.calibration,
     )
 
 
 def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
-    """What each part of a request takes, and all of it: the one place where figures come from.
+    """Tokens of a request, by part and in all: the one place where figures come from.
 
     A part is measured by the ruler, as the messages, summaries and pins themselves are wherever
     they are shown; ``total`` is what the model is expected to count, and ``adjustment`` is by how
@@ -187,13 +191,13 @@ def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
     return {**parts, "adjustment": total - sum(parts.values()), "total": total}
 
 
-def visible_tail(basis: Basis) -> tuple[StoredMessage, ...]:
+def visible_tail(snapshot: ConversationSnapshot) -> tuple[StoredMessage, ...]:
     """The part of the tail that is sent: what is truncated and replies not begun are left out."""
-    return visible(one for one in basis.tail if one.seq > basis.truncated_through)
+    return visible_messages(one for one in snapshot.tail if one.seq > snapshot.truncated_through)
 
 
-def visible(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
-    """Of these messages all but replies that have not begun."""
+def visible_messages(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
+    """The messages without replies that have not begun."""
     return tuple(
         one
         for one in tail
@@ -312,7 +316,7 @@ def _shortened(
 
 
 def build_request(
-    basis: Basis,
+    snapshot: ConversationSnapshot,
     sized: Sizes,
     *,
     system_role: bool = True,
@@ -324,10 +328,12 @@ def build_request(
     pinned messages), then the tail. Without a system role that text heads the first user message.
     ``replaced`` are messages of a giant turn whose texts were cut to fit.
     """
-    tail = visible_tail(basis)
+    tail = visible_tail(snapshot)
     wire = wire_of(_shortened(tail, replaced) if replaced else tail)
     system = "\n\n".join(
-        part for part in (instructions(basis), summary_block(basis), pinned_block(basis)) if part
+        part
+        for part in (instructions(snapshot), summary_block(snapshot), pinned_block(snapshot))
+        if part
     )
     messages = [one.message for one in wire]
     if system_role or not messages:
@@ -337,11 +343,11 @@ def build_request(
     said = sum(one.tokens for one in wire)
     usage = usage_of(said, sized)
     manifest = {
-        "summary_version": basis.version,
-        "boundary": basis.boundary,
-        "truncated_through": basis.truncated_through,
+        "summary_version": snapshot.version,
+        "boundary": snapshot.boundary,
+        "truncated_through": snapshot.truncated_through,
         "seqs": ranges(one.seq for one in tail),
-        "pinned": [one.seq for one in basis.pinned],
+        "pinned": [one.seq for one in snapshot.pinned],
         "masked": [one.seq for one in tail if one.masked],
         "shortened": [one.seq for one in replaced],
         "tokens": tokens_by_part(sized, said),

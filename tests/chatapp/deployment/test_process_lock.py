@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from chatapp.turns.process_lock import Presence
+from chatapp.deployment.process_lock import ProcessLock
 
-# Another process arrives, says so, and stays until it is killed.
+# Another process takes the lock, says so, and stays until it is killed.
 OTHER = """
 import pathlib, sys, time
-from chatapp.turns.process_lock import Presence
-presence = Presence(pathlib.Path(sys.argv[1]))
-presence.arrive(lambda: print("alone"))
+from chatapp.deployment.process_lock import ProcessLock
+lock = ProcessLock(pathlib.Path(sys.argv[1]))
+lock.acquire(lambda: print("alone"))
 print("here", flush=True)
 time.sleep(600)
 """
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def another(path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """A process that has arrived, and what it said."""
+    """A process that holds the lock, and what it said."""
     command = [sys.executable, "-c", OTHER, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -43,23 +43,23 @@ def another(path: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
 
 
 @contextmanager
-def arrived(
+def acquired(
     path: Path | None, when_alone: Callable[[], object] | None = None
-) -> Iterator[Presence]:
+) -> Iterator[ProcessLock]:
     """As one more process, until the block ends."""
-    presence = Presence(path)
-    presence.arrive(when_alone)
+    lock = ProcessLock(path)
+    lock.acquire(when_alone)
     try:
-        yield presence
+        yield lock
     finally:
-        if presence._file is not None:
-            presence._file.close()
+        if lock._file is not None:
+            lock._file.close()
 
 
 def alone(path: Path) -> bool:
-    """Whether who arrives now is alone."""
+    """Whether a process that takes the lock now is alone."""
     found: list[bool] = []
-    with arrived(path, lambda: found.append(True)):
+    with acquired(path, lambda: found.append(True)):
         return bool(found)
 
 
@@ -83,9 +83,9 @@ def test_who_is_killed_is_there_no_longer(path: Path) -> None:
 
 def test_nobody_is_alone_beside_one_that_arrived_without_asking(path: Path) -> None:
     """Breaks when: only who asks whether it is alone is counted, or who is here asks again."""
-    with arrived(path) as presence:
+    with acquired(path) as lock:
         assert not alone(path)
-        presence.arrive(lambda: pytest.fail("asked when it may hold leases"))
+        lock.acquire(lambda: pytest.fail("asked when it may hold leases"))
 
 
 def test_who_is_alone_is_so_until_it_has_taken_over(path: Path) -> None:
@@ -95,13 +95,13 @@ def test_who_is_alone_is_so_until_it_has_taken_over(path: Path) -> None:
         with path.open("ab") as file, pytest.raises(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
-    with arrived(path, take_over):
+    with acquired(path, take_over):
         assert not alone(path)
 
 
 def test_without_a_lock_nobody_is_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """PostgreSQL, or a place that cannot be written: leases tell who lives, and nothing fails."""
     for path in (None, tmp_path / "no" / "such" / "folder"):
-        with arrived(path, lambda: pytest.fail("taken over")):
+        with acquired(path, lambda: pytest.fail("taken over")):
             assert not list(tmp_path.iterdir())
     assert [record.levelname for record in caplog.records] == ["WARNING"]
