@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatapp.conversations.access import owned
+from chatapp.conversations.paging import with_turns
 from chatapp.conversations.summaries import exported_versions
-from chatapp.conversations.windows import with_turns
 from chatapp.models import Conversation, Message
 from compression.database import across, snapshot
 

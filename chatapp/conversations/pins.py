@@ -7,8 +7,8 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from chatapp.conversations.access import owned
+from chatapp.conversations.paging import for_screen
 from chatapp.conversations.reading import live, message_view
-from chatapp.conversations.windows import for_screen
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, MessageRole

@@ -17,7 +17,7 @@ from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.measures import reports, tail_tokens
-from chatapp.conversations.windows import FIRST_MESSAGES, for_screen, window
+from chatapp.conversations.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
     CompressionView,
@@ -40,7 +40,7 @@ ContextBuilder = Callable[[Conversation, int], ContextView]
 
 
 def message_view(row: Message) -> MessageView:
-    """A stored message as it is shown; ``windows.for_screen`` fetches what that needs."""
+    """A stored message as it is shown; ``paging.for_screen`` fetches what that needs."""
     turn = row.turn if row.role == MessageRole.ASSISTANT else None
     ended = turn is not None and turn.finished_at is not None and not row.tool_calls
     return MessageView(
@@ -272,10 +272,10 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
     """What the page shows: the newest messages, or those at ``place``. Raises NotFound.
 
     ``place`` is one of ``before``, ``after`` and ``around``, a seq, as for
-    :func:`chatapp.conversations.windows.window`.
+    :func:`chatapp.conversations.paging.message_page`.
     """
     row = owned(user_id, code)
-    shown = window(row, **place)
+    shown = message_page(row, **place)
     theirs = {one.turn_id for one in shown.messages if one.turn_id}
     loud = Q(pk__in=theirs) & ~Q(status__in=QUIET_ENDS)
     turns = turn_views(row.turns.filter(Q(finished_at__isnull=True) | loud))

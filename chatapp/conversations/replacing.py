@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from chatapp.conversations import windows
+from chatapp.conversations import paging
 from chatapp.conversations.access import owned
 from chatapp.conversations.reading import live, message_view
 from chatapp.conversations.sending import Accepted, begin, locked, open_turn
@@ -17,7 +17,7 @@ from compression.database import across
 
 def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
     """Mark the live messages from ``from_seq`` on as superseded; expects the row held."""
-    rows = list(windows.with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
+    rows = list(paging.with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
     now = timezone.now()
     for one in rows:
         one.superseded_at, one.event_no = now, row.event_no + 1
@@ -42,7 +42,7 @@ def regenerate(
     the boundary.
     """
     row = locked(user_id, code)
-    questions = windows.for_screen(live(row.pk)).filter(role=MessageRole.USER)
+    questions = paging.for_screen(live(row.pk)).filter(role=MessageRole.USER)
     if seq is not None:
         questions = questions.filter(seq__lte=seq)
     question = questions.order_by("-seq").first()
@@ -100,7 +100,7 @@ def replaced(
     row = owned(user_id, code)
     if not live(row.pk).filter(seq=seq).exists():
         raise NotFound
-    found = windows.replaced(row, seq, after=after)
+    found = paging.replaced(row, seq, after=after)
     return [message_view(one) for one in found.messages], found.has_newer
 
 

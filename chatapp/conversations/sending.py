@@ -13,10 +13,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.conversations.access import owned, parse_code
+from chatapp.conversations.paging import for_screen
 from chatapp.conversations.reading import message_view
 from chatapp.conversations.room import has_room, require_room
 from chatapp.conversations.spending import require_within_limit
-from chatapp.conversations.windows import for_screen
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import looks, progress, reading, replacing, windows
+from chatapp.conversations import looks, paging, progress, reading, replacing
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView
@@ -93,9 +93,9 @@ def test_r05_reading_costs_the_same_number_of_queries_at_any_length(alice: User)
 def test_a_page_reads_no_more_messages_than_it_shows(alice: User) -> None:
     code = long_conversation(alice, 3000)
     page = reading.page(alice.pk, code, context_view)
-    assert len(page.messages) == windows.FIRST_MESSAGES
+    assert len(page.messages) == paging.FIRST_MESSAGES
     assert len(reading.page(alice.pk, code, context_view, before=2000).messages) == (
-        windows.OLDER_MESSAGES
+        paging.OLDER_MESSAGES
     )
     changed = reading.changes(row_of(code).pk, 0, context_view)
     assert changed.messages == page.messages

@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from chatapp.conversations import pins, reading, replacing, sending
-from chatapp.conversations.windows import OLDER_MESSAGES, window
+from chatapp.conversations.paging import OLDER_MESSAGES, message_page
 from chatapp.errors import (
     NotFound,
     Summarised,
@@ -211,7 +211,7 @@ def test_r05_much_that_was_replaced_costs_a_page_no_more(alice: User) -> None:
         )
         taken: list[int] = []
         connection.connection.set_progress_handler(partial(taken.append, 0), 100)
-        window(row)
+        message_page(row)
         connection.connection.set_progress_handler(None, 0)
         steps.append(len(taken))
     assert 0 < steps[0] <= steps[1] < 2 * steps[0]

@@ -17,7 +17,7 @@ _SAID = ~Q(text="", tool_calls=[])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class MessagePage:
     """Some messages in a row, oldest first."""
 
     messages: list[Message]
@@ -44,13 +44,13 @@ def for_screen(rows: QuerySet[Message]) -> QuerySet[Message]:
     return with_turns(rows).annotate(replaced_at=Subquery(nearest))
 
 
-def window(
+def message_page(
     row: Conversation,
     *,
     before: int | None = None,
     after: int | None = None,
     around: int | None = None,
-) -> Window:
+) -> MessagePage:
     """The newest messages; or those before a seq, after one, or with one of them in their midst.
 
     A message that is not there any more (``around``) is where it would be.
@@ -59,7 +59,7 @@ def window(
     if around is not None:
         older = list(rows.filter(seq__lt=around).order_by("-seq")[: ABOVE + 1])
         newer = _forward(rows.filter(seq__gte=around), FIRST_MESSAGES)
-        return Window(
+        return MessagePage(
             messages=older[:ABOVE][::-1] + newer.messages,
             has_older=len(older) > ABOVE,
             has_newer=newer.has_newer,
@@ -70,14 +70,14 @@ def window(
         rows = rows.filter(seq__lt=before)
     count = FIRST_MESSAGES if before is None else OLDER_MESSAGES
     newest = list(rows.order_by("-seq")[: count + 1])
-    return Window(
+    return MessagePage(
         messages=newest[:count][::-1],
         has_older=len(newest) > count,
         has_newer=before is not None and before < row.next_seq,
     )
 
 
-def replaced(row: Conversation, seq: int, *, after: int = 0) -> Window:
+def replaced(row: Conversation, seq: int, *, after: int = 0) -> MessagePage:
     """The superseded messages between the live message ``seq`` and the live one before it."""
     earlier = row.messages.filter(seq__lt=seq)
     live = earlier.filter(superseded_at=None).order_by("-seq")
@@ -86,6 +86,6 @@ def replaced(row: Conversation, seq: int, *, after: int = 0) -> Window:
     return _forward(with_turns(between), OLDER_MESSAGES)
 
 
-def _forward(rows: QuerySet[Message], count: int) -> Window:
+def _forward(rows: QuerySet[Message], count: int) -> MessagePage:
     found = list(rows.order_by("seq")[: count + 1])
-    return Window(messages=found[:count], has_newer=len(found) > count)
+    return MessagePage(messages=found[:count], has_newer=len(found) > count)
