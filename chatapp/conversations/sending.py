@@ -12,11 +12,10 @@ from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.conversations import reply_limit, spending
 from chatapp.conversations.access import owned, parse_code
 from chatapp.conversations.paging import for_screen
 from chatapp.conversations.reading import message_view
-from chatapp.conversations.room import has_room, require_room
-from chatapp.conversations.spending import require_within_limit
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
@@ -131,7 +130,7 @@ def begin(
 
     Raises TooManyReplies, DailyLimit.
     """
-    require_room(row.owner_id)
+    reply_limit.require_within_limit(row.owner_id)
     first = _allocate(row, 1 if question else 2)
     turn = _open(row, question, model, holder)
     stored = []
@@ -232,7 +231,7 @@ def accept(
         raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
     if open_turn(row) is not None:
         # It would wait until tomorrow, and nobody would say so.
-        require_within_limit(row.owner_id)
+        spending.require_within_limit(row.owner_id)
         Conversation.objects.filter(pk=row.pk).update(
             draft=text,
             draft_client_msg_id=client_msg_id,
@@ -270,7 +269,7 @@ def _accept_queued(
         .filter(pk=conversation_id, deleted_at=None, send_when_done=True)
         .first()
     )
-    if row is None or open_turn(row) is not None or not has_room(row.owner_id):
+    if row is None or open_turn(row) is not None or not reply_limit.within_limit(row.owner_id):
         return None
     text, client_msg_id = row.draft, row.draft_client_msg_id
     Conversation.objects.filter(pk=row.pk).update(

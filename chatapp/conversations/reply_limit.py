@@ -1,4 +1,4 @@
-"""Whether one more reply may be written for a person: of those at once, and of the day's."""
+"""The limit on replies for a person: how many at once, and how much in a day."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from chatapp.conversations.spending import require_within_limit, within_limit
+from chatapp.conversations import spending
 from chatapp.errors import TooManyReplies
 from chatapp.models import Turn
 
 
-def has_room(owner_id: int) -> bool:
-    """Whether one more turn may begin; part of the transaction that begins it."""
-    return within_limit(owner_id) and _is_one_free(owner_id)
+def within_limit(owner_id: int) -> bool:
+    """True where one more turn may begin; part of the transaction that begins it."""
+    return spending.within_limit(owner_id) and _is_one_free(owner_id)
 
 
 def _is_one_free(owner_id: int) -> bool:
@@ -25,8 +25,8 @@ def _is_one_free(owner_id: int) -> bool:
     return opened.count() < settings.REPLIES_PER_USER
 
 
-def require_room(owner_id: int) -> None:
-    """Raises DailyLimit, TooManyReplies."""
-    require_within_limit(owner_id)
+def require_within_limit(owner_id: int) -> None:
+    """The same check as an error: raises DailyLimit, TooManyReplies."""
+    spending.require_within_limit(owner_id)
     if not _is_one_free(owner_id):
         raise TooManyReplies(fields={"most": settings.REPLIES_PER_USER})
