@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
-from chatapp.conversations.records import PAGES, record_access
+from chatapp.conversations.access_log import PAGES, record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
 from chatapp.rendering import wording
 from chatapp.text.safety import visible

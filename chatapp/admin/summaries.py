@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from chatapp.admin.links import conversation_page, messages_page
+from chatapp.conversations.access_log import record_access
 from chatapp.conversations.profiles import profile
-from chatapp.conversations.records import record_access
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import DEFAULT_WINDOW, Profile
 from chatapp.models import Summary

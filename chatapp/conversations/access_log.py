@@ -1,4 +1,4 @@
-"""Who looked at whose conversation, and who changed what in the admin."""
+"""The log of looks at other people's conversations, and of changes made in the admin."""
 
 from __future__ import annotations
 
