@@ -21,8 +21,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 
 from chatapp import wiring
-from chatapp.conversations.access import amay_follow
 from chatapp.conversations.looks import aglance, ahow_it_ended
+from chatapp.conversations.ownership import amay_follow
 from chatapp.conversations.people import astill_signed_in
 from chatapp.errors import InvalidInput, NotFound, RateLimited
 from chatapp.live import events

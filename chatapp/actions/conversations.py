@@ -7,7 +7,7 @@ from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.messages import stop
-from chatapp.conversations import access, branching
+from chatapp.conversations import branching, lifecycle
 from chatapp.conversations.reading import aowned_frame
 from chatapp.errors import NothingToStop
 from chatapp.turns.fitting import compression_settings
@@ -34,12 +34,12 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
         await services.cancel((await aowned_frame(user_id, code)).conversation_id)
         with suppress(NothingToStop):
             await stop(user_id, code)
-    await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))
+    await wiring.bus().nudge(await lifecycle.aset_flag(user_id, code, field, on=on))
 
 
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
     """Write settings of a conversation and tell its viewers. Raises NotFound."""
-    event_no = await access.achange(user_id, code, changes)
+    event_no = await lifecycle.achange(user_id, code, changes)
     frame = await aowned_frame(user_id, code)
     if "title" in changes:
         await wiring.announcer().title(frame.conversation_id, event_no, changes["title"])

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from chatapp.context.build import Basis
-from chatapp.conversations.access import begun_with, branched_with, create, owned
 from chatapp.conversations.branching import branch
+from chatapp.conversations.lifecycle import create
+from chatapp.conversations.ownership import owned
 from chatapp.conversations.reading import frame
 from chatapp.conversations.sending import Accepted, accept
 from chatapp.models import Conversation
@@ -30,6 +31,33 @@ class First:
     """The process that will run the turn."""
     require_fit: Callable[[Basis], None]
     """Raises MessageTooLarge for a conversation into which the message does not fit."""
+
+
+def _begun_with(user_id: int, client_msg_id: uuid.UUID) -> str | None:
+    """The code of the person's conversation whose first message has this id, if there is one."""
+    code = (
+        Conversation.objects.filter(
+            owner_id=user_id, messages__client_msg_id=client_msg_id, messages__seq=1
+        )
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
+
+
+def _branched_with(row: Conversation, client_msg_id: uuid.UUID) -> str | None:
+    """The code of the branch of ``row`` that a message with this id was sent in, if there is one.
+
+    Copied messages have no such id: in a branch it is that of a message that was sent there.
+    """
+    code = (
+        Conversation.objects.filter(
+            owner_id=row.owner_id, branched_from=row, messages__client_msg_id=client_msg_id
+        )
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
 
 
 def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
@@ -60,7 +88,7 @@ def begin(user_id: int, first: First, settings: dict[str, str]) -> Accepted:
     Raises NotFound for a project that is not theirs, MessageTooLarge and TooManyReplies: then
     there is no conversation.
     """
-    before = begun_with(user_id, first.client_msg_id)
+    before = _begun_with(user_id, first.client_msg_id)
     return _send(user_id, before or create(user_id, **settings), first, made=before is None)
 
 
@@ -73,7 +101,7 @@ def begin_branch(
     ``clears_draft`` where the message was the draft: sent there, it is none here any more.
     """
     row = owned(user_id, code)
-    before = branched_with(row, first.client_msg_id)
+    before = _branched_with(row, first.client_msg_id)
     accepted = _send(user_id, before or branch(user_id, code, seq), first, made=before is None)
     if clears_draft:
         Conversation.objects.filter(pk=row.pk, send_when_done=False).update(draft="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp.conversations.access import owned
+from chatapp.conversations.ownership import owned
 from chatapp.conversations.paging import with_turns
 from chatapp.conversations.summaries import exported_versions
 from chatapp.models import Conversation, Message

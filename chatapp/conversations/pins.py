@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
-from chatapp.conversations.access import owned
+from chatapp.conversations.ownership import owned
 from chatapp.conversations.paging import for_screen
 from chatapp.conversations.reading import live, message_view
 from chatapp.errors import InvalidInput, NotFound

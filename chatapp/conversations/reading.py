@@ -14,9 +14,10 @@ from django.utils.crypto import salted_hmac
 
 from chatapp.context.build import Basis, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
-from chatapp.conversations.access import origin, owned
 from chatapp.conversations.compressions import compression_view
+from chatapp.conversations.listing import origin
 from chatapp.conversations.measures import reports, tail_tokens
+from chatapp.conversations.ownership import owned
 from chatapp.conversations.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (

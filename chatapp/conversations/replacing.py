@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatapp.conversations import paging
-from chatapp.conversations.access import owned
+from chatapp.conversations.ownership import owned
 from chatapp.conversations.reading import live, message_view
 from chatapp.conversations.sending import Accepted, begin, locked, open_turn
 from chatapp.errors import NotFound, Summarised, TurnOpen

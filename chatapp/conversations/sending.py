@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.conversations import reply_limit, spending
-from chatapp.conversations.access import owned, parse_code
+from chatapp.conversations.ownership import owned, parse_code
 from chatapp.conversations.paging import for_screen
 from chatapp.conversations.reading import message_view
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatapp.conversations.access import owned
+from chatapp.conversations.ownership import owned
 from chatapp.live.view_models import Carried
 from chatapp.models import Conversation
 from compression import store

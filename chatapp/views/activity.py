@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp.conversations import access
+from chatapp.conversations import ownership
 from chatapp.conversations.summaries import aversions
 from chatapp.llm import activity_log as log
 from chatapp.views.answers import signed_in, user_id, wants_json
@@ -19,7 +19,7 @@ from chatapp.views.pages import page_context, rendered
 async def activity(request: HttpRequest, code: str) -> HttpResponseBase:
     """The conversation's latest calls of models, and its compressions."""
     person = user_id(request)
-    row = await access.aowned(person, code)
+    row = await ownership.aowned(person, code)
     found = await asyncio.to_thread(log.calls_of, settings.ACTIVITY_LOG_DIR, row.pk)
     versions = [
         {name: value for name, value in one.items() if name not in {"text", "audit"}}

@@ -25,7 +25,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from chatapp import forms
-from chatapp.conversations import access
+from chatapp.conversations import drafts, ownership
 from chatapp.conversations.people import aperson
 from chatapp.deployment.refusal_log import UNREADABLE
 from chatapp.errors import (
@@ -194,7 +194,7 @@ async def keep_written(request: HttpRequest, code: str) -> None:
         return
     fields = fields_of(request)
     if "text" in fields:
-        await access.asave_draft(user_id(request), code, forms.draft(fields))
+        await drafts.asave_draft(user_id(request), code, forms.draft(fields))
 
 
 async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:
@@ -202,7 +202,7 @@ async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:
 
     Raises NotFound before anything in the body is judged: a stranger learns nothing by it.
     """
-    await access.aowned(user_id(request), code)
+    await ownership.aowned(user_id(request), code)
     return fields_of(request)
 
 

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 
 from chatapp import forms
 from chatapp.actions import conversations
-from chatapp.conversations import access
+from chatapp.conversations import lifecycle, listing
 from chatapp.errors import InvalidInput
 from chatapp.models import TitleSource
 from chatapp.views.answers import accepted, fields_for, page_of, signed_in, user_id
@@ -36,7 +36,7 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     if "compression_off" in fields:
         changes["compression_off"] = fields["compression_off"] in {"true", "on", "1"}
     if "project" in fields:
-        changes["project_id"] = await access.aproject_id(user_id(request), forms.project(fields))
+        changes["project_id"] = await lifecycle.aproject_id(user_id(request), forms.project(fields))
     if changes:
         await conversations.change(user_id(request), code, changes)
     result = {name: value for name, value in changes.items() if name != "title_source"}
@@ -47,7 +47,7 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
 async def seen(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of the conversation was looked at, up to ``event_no``."""
     event_no = forms.required_number(await fields_for(request, code), "event_no")
-    await access.amark_seen(user_id(request), code, event_no)
+    await listing.amark_seen(user_id(request), code, event_no)
     return accepted(request, "conversation-seen", {"done": True}, to=page_of(code))
 
 

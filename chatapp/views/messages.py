@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 
 from chatapp import forms, wiring
 from chatapp.actions import conversations, messages, preferences
-from chatapp.conversations import access, branching, sending
+from chatapp.conversations import branching, drafts, lifecycle, ownership, sending
 from chatapp.conversations.reading import aowned_frame
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
@@ -49,7 +49,7 @@ async def _made(person: int, fields: dict[str, str]) -> str:
         "project": forms.project(fields),
     }
     if "text" not in fields:
-        return await access.acreate(person, **values)
+        return await lifecycle.acreate(person, **values)
     text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
     return await messages.begin(person, text, client_msg_id, values)
 
@@ -161,7 +161,7 @@ def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
 async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
     """Keep what is being written."""
     text = forms.draft(await fields_for(request, code))
-    await access.asave_draft(user_id(request), code, text)
+    await drafts.asave_draft(user_id(request), code, text)
     return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
 
 
@@ -178,5 +178,5 @@ async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
         await sending.achange_queue(user_id(request), code, "remove")
     else:
         raise InvalidInput.of("action", "Choose send_now, edit or remove.")
-    await wiring.bus().nudge((await access.aowned(user_id(request), code)).pk)
+    await wiring.bus().nudge((await ownership.aowned(user_id(request), code)).pk)
     return accepted(request, "queue", {"state": "done"}, to=page_of(code))

@@ -13,7 +13,7 @@ from django.shortcuts import render
 
 from chatapp import wiring
 from chatapp.actions import inspection
-from chatapp.conversations import access, people
+from chatapp.conversations import listing, ownership, people
 from chatapp.conversations.reading import amessage, aturn
 from chatapp.conversations.replacing import areplaced
 from chatapp.conversations.summaries import acarried, aversions
@@ -44,7 +44,7 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _surroundings(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
-    return people.chosen(user_id), access.links(user_id)
+    return people.chosen(user_id), listing.links(user_id)
 
 
 _asurroundings = across(_surroundings)
@@ -59,7 +59,7 @@ async def home(request: HttpRequest) -> HttpResponseBase:
     """
     person, archived = user_id(request), "archived" in request.GET
     if wants_json(request) or wants_fragment(request) or archived:
-        links = await access.alinks(person, archived=archived)
+        links = await listing.alinks(person, archived=archived)
         if wants_json(request):
             return JsonResponse({"conversations": [link.as_json() for link in links]})
         values = {"conversations": links, "current": request.GET.get("current", "")}
@@ -68,7 +68,7 @@ async def home(request: HttpRequest) -> HttpResponseBase:
         values = {"archived": links, "section": "archive"}
         return await rendered(request, "archived.html", {**await page_context(request), **values})
     if "new" not in request.GET:
-        code = await access.anewest(person)
+        code = await listing.anewest(person)
         if code is not None:
             return HttpResponseRedirect(page_of(code))
     return await rendered(request, "conversation.html", await page_context(request))
@@ -85,7 +85,7 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     given = [name for name in ("before", "after", "around") if name in request.GET]
     if given:
         # A stranger's wrong number is answered as a wrong code's.
-        await access.aowned(user_id(request), code)
+        await ownership.aowned(user_id(request), code)
     place = {name: number(request.GET, name) for name in given[:1]}
     page = await wiring.machinery().apage(user_id(request), code, **place)
     if wants_json(request):

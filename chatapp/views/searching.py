@@ -7,7 +7,7 @@ from typing import Final
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp.conversations import access
+from chatapp.conversations import ownership
 from chatapp.conversations.searching import asearch
 from chatapp.errors import InvalidInput, RateLimited
 from chatapp.forms import number, storable
@@ -34,7 +34,7 @@ async def search(request: HttpRequest) -> HttpResponseBase:
     code = request.GET.get("in", "")
     if code:
         # A stranger's conversation is missing before anything else is judged.
-        await access.aowned(person, code)
+        await ownership.aowned(person, code)
     query = storable("q", request.GET.get("q", "").strip(), longest=QUERY_LENGTH)
     page = number(request.GET, "page") or 1
     if page > MOST_PAGES:

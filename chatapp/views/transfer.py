@@ -16,7 +16,7 @@ from django.utils.http import content_disposition_header
 
 from chatapp import wiring
 from chatapp.actions import exporting
-from chatapp.conversations import access, import_jobs
+from chatapp.conversations import import_jobs, ownership
 from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
 from chatapp.text.safety import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
@@ -44,7 +44,7 @@ NO_REPORT: dict[str, Any] = {
 async def export(request: HttpRequest, code: str) -> HttpResponseBase:
     """The conversation as a file: ``format`` is markdown, or json, which can be imported again."""
     person = user_id(request)
-    await access.aowned(person, code)
+    await ownership.aowned(person, code)
     form = request.GET.get("format") or "markdown"
     if form not in {"markdown", "json"}:
         raise InvalidInput.of("format", "Choose markdown or json.")

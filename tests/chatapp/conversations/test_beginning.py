@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from chatapp.context.build import Basis
-from chatapp.conversations import access
+from chatapp.conversations import drafts, lifecycle
 from chatapp.conversations.beginning import First, begin, begin_branch
 from chatapp.conversations.sending import Accepted
 from chatapp.errors import MessageTooLarge, TooManyReplies
@@ -42,7 +42,7 @@ def test_it_is_there_with_its_message(alice: User, way: str) -> None:
     Breaks when: the frame is that of another conversation, or the message starts no turn.
     """
     source, frames = new(alice), list[Basis]()
-    access.change(alice.pk, source, {"system_prompt": "In rhyme."})
+    lifecycle.change(alice.pk, source, {"system_prompt": "In rhyme."})
     exchange(alice, source)
     accepted = made(alice, way, source, first_message(require_fit=frames.append))
     assert accepted.fresh
@@ -108,6 +108,6 @@ def test_a_draft_that_was_sent_in_a_branch_is_none_any_more(alice: User, was_dra
     """
     source = new(alice)
     exchange(alice, source)
-    access.save_draft(alice.pk, source, "Hel")
+    drafts.save_draft(alice.pk, source, "Hel")
     begin_branch(alice.pk, source, 2, first_message("Hello"), clears_draft=was_draft)
     assert row_of(source).draft == ("" if was_draft else "Hel")

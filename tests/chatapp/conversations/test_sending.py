@@ -7,7 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from chatapp.conversations import access, replacing, sending
+from chatapp.conversations import lifecycle, replacing, sending
 from chatapp.errors import (
     MovedOn,
     NotFound,
@@ -200,7 +200,7 @@ def test_what_waits_is_answered_by_the_model_chosen_meanwhile(alice: User) -> No
     code = new(alice)
     first = begin(alice, code, "one")
     send(alice, code, "two")
-    access.change(alice.pk, code, {"model": "another"})
+    lifecycle.change(alice.pk, code, {"model": "another"})
     end(first)
     second = sending.accept_queued(row_of(code).pk, count=len, model="model", holder=HOLDER)
     assert second is not None
@@ -236,7 +236,7 @@ def test_a_deleted_conversation_takes_nothing(alice: User) -> None:
     code = new(alice)
     first = begin(alice, code)
     send(alice, code, "two")
-    access.set_flag(alice.pk, code, "deleted_at", on=True)
+    lifecycle.set_flag(alice.pk, code, "deleted_at", on=True)
     end(first)
     pk = Conversation.objects.get(code=code).pk
     assert sending.accept_queued(pk, count=len, model="m", holder=HOLDER) is None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import AsyncClient, RequestFactory
 
-from chatapp.conversations import access
+from chatapp.conversations import listing
 from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Message
 from chatapp.views import pages
@@ -311,7 +311,7 @@ async def test_what_nobody_foresaw_is_one_sentence_and_no_more(
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("password of the database")
 
-    monkeypatch.setattr(access, "alinks", fail)
+    monkeypatch.setattr(listing, "alinks", fail)
     monkeypatch.setattr(pages, "_asurroundings", fail)
     answer = await client.get("/", headers=headers)
     assert answer.status_code == 500

@@ -172,8 +172,8 @@ async def test_i19_a_stranger_sees_exactly_what_is_missing(
 ) -> None:
     """I19, A01, A02, A04, A05: each address of alice's, and of nobody's, in each format.
 
-    Breaks when: a view leaves the owner out (``access.owned`` without ``owner_id``), or judges the
-    body before it.
+    Breaks when: a view leaves the owner out (``ownership.owned`` without ``owner_id``), or judges
+    the body before it.
     """
     bob.is_staff = actor == "staff"
     await bob.asave()

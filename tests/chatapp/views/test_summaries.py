@@ -12,7 +12,7 @@ import pytest
 from django.test import AsyncClient
 
 from chatapp import wiring
-from chatapp.conversations import access
+from chatapp.conversations import listing
 from chatapp.models import Conversation, ModelProfile
 from chatapp.views import pages
 from compression import runs
@@ -266,7 +266,7 @@ async def test_i23_every_answer_carries_its_headers(
         await client.get("/models/", headers=headers),
         await client.get("/accounts/password_change/", headers=headers),
     ]
-    monkeypatch.setattr(access, "alinks", fail)
+    monkeypatch.setattr(listing, "alinks", fail)
     monkeypatch.setattr(pages, "_asurroundings", fail)
     answers.append(await client.get("/", headers=headers))
     statuses = [answer.status_code for answer in answers]
