@@ -9,7 +9,7 @@ from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
 from chatapp.context import build
 from chatapp.conversations import beginning, pins, replacing, sending
-from chatapp.conversations.reading import aowned_frame, aspoken
+from chatapp.conversations.reading import alast_reply_has_text, aowned_frame
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.llm.profiles import PINNED_SHARE
 
@@ -139,7 +139,7 @@ async def proceed(
     Raises as :func:`send`, and NothingToContinue.
     """
     frame = await aowned_frame(user_id, code)
-    if not await aspoken(frame.conversation_id):
+    if not await alast_reply_has_text(frame.conversation_id):
         # What was accepted once is answered as then: its own reply may be the one without text.
         before = await sending.arepeated(user_id, code, client_msg_id)
         if before is None:

@@ -343,7 +343,7 @@ def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
     return context(row, tail_tokens(row))
 
 
-def spoken(conversation_id: int) -> bool:
+def last_reply_has_text(conversation_id: int) -> bool:
     """Whether the last reply has text, or is being written."""
     replies = live(conversation_id).filter(role=MessageRole.ASSISTANT).order_by("-seq")
     text, status = replies.values_list("text", "status").first() or ("", "")
@@ -370,6 +370,6 @@ def message(user_id: int, code: str, seq: int) -> MessageView:
 abasis = across(basis)
 aunlocked_basis = across(unlocked_basis)
 aowned_frame = across(owned_frame)
-aspoken = across(spoken)
+alast_reply_has_text = across(last_reply_has_text)
 aturn = across(turn)
 amessage = across(message)
