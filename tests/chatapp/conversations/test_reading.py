@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import looks, paging, progress, reading, replacing
+from chatapp.conversations import paging, progress, reading, replacing, viewer_checks
 from chatapp.conversations.transcript import StoredTranscript
 from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView
@@ -83,11 +83,11 @@ def test_r05_reading_costs_the_same_number_of_queries_at_any_length(alice: User)
             partial(reading.basis, pk),
             partial(reading.owned_frame, alice.pk, code),
             partial(reading.overview, pk, context_view),
-            partial(looks.glance, pk),
+            partial(viewer_checks.change_marker, pk),
         ]
         counts.append([len(queries(work)) for work in works])
     assert counts[0] == counts[1]
-    assert counts[0][-1] == 1, "a glance is taken by every viewer every few seconds"
+    assert counts[0][-1] == 1, "a change marker is read by every viewer every few seconds"
 
 
 def test_a_page_reads_no_more_messages_than_it_shows(alice: User) -> None:
@@ -310,7 +310,7 @@ def test_reading_waits_for_no_writer(alice: User) -> None:
             assert reading.overview(pk, context_view)[2].tail == 5 + 7
             assert len(reading.basis(pk).tail) == 2
             assert reading.owned_frame(alice.pk, code).conversation_id == pk
-            assert looks.glance(pk) == looks.Glance(
+            assert viewer_checks.change_marker(pk) == viewer_checks.ChangeMarker(
                 event_no=2, running=False, opened=False, written=0
             )
         finally:

@@ -1,4 +1,4 @@
-"""What a viewer asks of the database by itself, now and then: every bus may lose everything."""
+"""The queries that an open page makes by itself now and then: every bus may lose everything."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _NOT_SAID = "It ended without a summary."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glance:
-    """What tells a viewer whether anything is to be read."""
+class ChangeMarker:
+    """Figures of a conversation that differ as soon as a viewer has anything to read."""
 
     event_no: int
     running: bool
@@ -41,8 +41,8 @@ class Glance:
     """Characters of its reply, reasoning included: they raise no number."""
 
 
-def glance(conversation_id: int) -> Glance | None:
-    """A look at a conversation, in one query; None when it is deleted."""
+def change_marker(conversation_id: int) -> ChangeMarker | None:
+    """The change marker of a conversation, in one query; None when it is deleted."""
     opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at__isnull=True)
     reply = Message.objects.filter(
         turn__conversation=OuterRef("pk"),
@@ -61,7 +61,7 @@ def glance(conversation_id: int) -> Glance | None:
         .values("event_no", "running", "opened", "written")
         .first()
     )
-    return Glance(**found) if found else None
+    return ChangeMarker(**found) if found else None
 
 
 @snapshot()
@@ -111,5 +111,5 @@ def _unsaid(conversation_id: int) -> CompressionError:
     return LeaseLost(_DIED if died.exists() else _NOT_SAID)
 
 
-aglance = across(glance)
+achange_marker = across(change_marker)
 ahow_it_ended = across(how_it_ended)

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from chatapp.conversations import looks, progress
-from chatapp.conversations.looks import Glance
+from chatapp.conversations import progress, viewer_checks
+from chatapp.conversations.viewer_checks import ChangeMarker
 from chatapp.models import Conversation, Summary
 from compression import store
 from compression.types import Outcome, Trigger
@@ -20,14 +20,16 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 MANUAL = Trigger.MANUAL
 
 
-def test_a_glance_tells_whether_a_turn_is_open_and_how_far_it_is(alice: User) -> None:
+def test_a_change_marker_tells_whether_a_turn_is_open_and_how_far_it_is(alice: User) -> None:
     """Breaks when: the text's length is not among what is looked at, and no number tells of it."""
     code = new(alice)
     pk = row_of(code).pk
     idle = {"running": False, "opened": False, "written": 0}
-    assert looks.glance(pk) == Glance(event_no=0, **idle)  # type: ignore[arg-type]
+    assert viewer_checks.change_marker(pk) == ChangeMarker(event_no=0, **idle)  # type: ignore[arg-type]
     accepted = begin(alice, code)
-    assert looks.glance(pk) == Glance(event_no=1, running=False, opened=True, written=0)
+    assert viewer_checks.change_marker(pk) == ChangeMarker(
+        event_no=1, running=False, opened=True, written=0
+    )
     progress.checkpoint(
         [
             progress.Checkpoint(
@@ -35,14 +37,16 @@ def test_a_glance_tells_whether_a_turn_is_open_and_how_far_it_is(alice: User) ->
             )
         ]
     )
-    assert looks.glance(pk) == Glance(event_no=1, running=False, opened=True, written=7)
+    assert viewer_checks.change_marker(pk) == ChangeMarker(
+        event_no=1, running=False, opened=True, written=7
+    )
     end(accepted)
-    assert looks.glance(pk) == Glance(event_no=2, **idle)  # type: ignore[arg-type]
+    assert viewer_checks.change_marker(pk) == ChangeMarker(event_no=2, **idle)  # type: ignore[arg-type]
     Conversation.objects.update(deleted_at="2026-01-01T00:00Z")
-    assert looks.glance(pk) is None
+    assert viewer_checks.change_marker(pk) is None
 
 
-def test_a_glance_that_meets_the_end_of_a_compression_takes_it_as_one_thing(alice: User) -> None:
+def test_a_change_marker_that_meets_the_end_of_a_compression_takes_it_as_one_thing(alice: User) -> None:
     """One query sees one state: the run is there, or it is over.
 
     Breaks when: a column of the lease is read later than the others.
@@ -50,17 +54,17 @@ def test_a_glance_that_meets_the_end_of_a_compression_takes_it_as_one_thing(alic
     pk = row_of(new(alice)).pk
     token = store.claim(pk, trigger=MANUAL, locks_input=True)
     assert token is not None
-    glance = looks.glance(pk)
-    assert glance is not None
-    assert glance.running
+    marker = viewer_checks.change_marker(pk)
+    assert marker is not None
+    assert marker.running
     store.release(pk, token)
-    glance = looks.glance(pk)
-    assert glance is not None
-    assert not glance.running
+    marker = viewer_checks.change_marker(pk)
+    assert marker is not None
+    assert not marker.running
 
 
 def ended(pk: int, since: Any = None) -> Outcome:
-    return looks.how_it_ended(pk, trigger=MANUAL, version=0, since=since)
+    return viewer_checks.how_it_ended(pk, trigger=MANUAL, version=0, since=since)
 
 
 def test_how_a_run_ended_is_told_from_what_is_stored(alice: User) -> None:
