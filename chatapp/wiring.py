@@ -12,8 +12,9 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 from chatapp.actions.import_jobs import Importer
-from chatapp.conversations import import_jobs, progress
+from chatapp.conversations import import_jobs
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.turns import progress
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
 from chatapp.llm.catalogue import Catalogue

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from chatapp.context import build
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.masks import Masked, amask
-from chatapp.conversations.progress import aset_truncated
 from chatapp.conversations.reading import abasis, aunlocked_basis
-from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.conversations.turns.progress import aset_truncated
+from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.llm import activity_log
 from chatapp.llm.profiles import Profile

@@ -15,8 +15,8 @@ from chatapp import wiring
 from chatapp.actions import inspection
 from chatapp.conversations import listing, ownership, people
 from chatapp.conversations.reading import amessage, aturn
-from chatapp.conversations.replacing import areplaced
 from chatapp.conversations.summaries import acarried, aversions
+from chatapp.conversations.turns.replacing import areplaced
 from chatapp.forms import model_name, number
 from chatapp.live.view_models import ConversationLink
 from chatapp.rendering.articles import bodies_of

@@ -13,8 +13,9 @@ from django.contrib.auth.models import User
 
 from chatapp.context import build
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import lifecycle, pins, progress, replacing, sending
+from chatapp.conversations import lifecycle, pins
 from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.turns import progress, replacing, sending
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, TurnStatus
 from chatapp.turns import fitting

@@ -12,7 +12,8 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.utils import timezone
 
-from chatapp.conversations import beginning, lifecycle, progress, sending
+from chatapp.conversations import lifecycle
+from chatapp.conversations.turns import beginning, progress, sending
 from chatapp.live.view_models import ContextView
 from chatapp.models import Conversation, Message, Turn, TurnStatus
 

@@ -44,8 +44,8 @@ VALUES: dict[str, Any] = {
 
 def on_ones_own() -> Iterator[Any]:
     """Every function of this room that takes a person and a code, with these two left open."""
-    for found in pkgutil.iter_modules(conversations.__path__):
-        module = import_module(f"{conversations.__name__}.{found.name}")
+    for found in pkgutil.walk_packages(conversations.__path__, f"{conversations.__name__}."):
+        module = import_module(found.name)
         for name, function in inspect.getmembers(module, inspect.isfunction):
             wanted = inspect.signature(function).parameters
             foreign = function.__module__ != module.__name__ or name.startswith("_")
@@ -56,7 +56,8 @@ def on_ones_own() -> Iterator[Any]:
                 continue
             values = {one: VALUES[one] for one in wanted if one in VALUES}
             for more in ({"on": True}, {"on": False}) if "on" in wanted else ({},):
-                label = "-".join([f"{found.name}.{name}", *(str(one) for one in more.values())])
+                room = found.name.removeprefix(f"{conversations.__name__}.")
+                label = "-".join([f"{room}.{name}", *(str(one) for one in more.values())])
                 yield pytest.param(partial(function, **values, **more), id=label)
 
 

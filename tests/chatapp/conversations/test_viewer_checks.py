@@ -8,7 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from chatapp.conversations import progress, viewer_checks
+from chatapp.conversations import viewer_checks
+from chatapp.conversations.turns import progress
 from chatapp.conversations.viewer_checks import ChangeMarker
 from chatapp.models import Conversation, Summary
 from compression import store
@@ -46,7 +47,9 @@ def test_a_change_marker_tells_whether_a_turn_is_open_and_how_far_it_is(alice: U
     assert viewer_checks.change_marker(pk) is None
 
 
-def test_a_change_marker_that_meets_the_end_of_a_compression_takes_it_as_one_thing(alice: User) -> None:
+def test_a_change_marker_that_meets_the_end_of_a_compression_takes_it_as_one_thing(
+    alice: User,
+) -> None:
     """One query sees one state: the run is there, or it is over.
 
     Breaks when: a column of the lease is read later than the others.

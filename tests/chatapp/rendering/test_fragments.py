@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils.html import strip_tags
 
-from chatapp.conversations.progress import interruption
+from chatapp.conversations.turns.progress import interruption
 from chatapp.live import events
 from chatapp.live.view_models import CompressionView
 from chatapp.rendering import markdown, wording

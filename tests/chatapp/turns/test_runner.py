@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connections
 from django.utils import timezone
 
-from chatapp.conversations import progress, sending
+from chatapp.conversations.turns import progress, sending
 from chatapp.live.bus import Published
 from chatapp.models import Conversation, Message, Turn
 from chatapp.rendering.limits import LARGE

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.conversations import progress, sending
-from chatapp.conversations.progress import Checkpoint, Ending
+from chatapp.conversations.turns import progress, sending
+from chatapp.conversations.turns.progress import Checkpoint, Ending
 from chatapp.models import Message, Turn, TurnStatus
 from tests.chatapp.talking import HOLDER, at_once, begin, end, exchange, expire, new, row_of
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce, Now
 
 from chatapp.conversations.paging import for_screen
 from chatapp.conversations.reading import message_view, turn_views
-from chatapp.conversations.sending import LEASE
+from chatapp.conversations.turns.sending import LEASE
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
 from compression.database import across

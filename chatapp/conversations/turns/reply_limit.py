@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from chatapp.conversations import spending
+from chatapp.conversations.turns import spending
 from chatapp.errors import TooManyReplies
 from chatapp.models import Turn
 

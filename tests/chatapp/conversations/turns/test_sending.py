@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from chatapp.conversations import lifecycle, replacing, sending
+from chatapp.conversations import lifecycle
+from chatapp.conversations.turns import replacing, sending
 from chatapp.errors import (
     MovedOn,
     NotFound,

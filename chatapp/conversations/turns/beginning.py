@@ -13,7 +13,7 @@ from chatapp.conversations.branching import branch
 from chatapp.conversations.lifecycle import create
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.reading import frame
-from chatapp.conversations.sending import Accepted, accept
+from chatapp.conversations.turns.sending import Accepted, accept
 from chatapp.models import Conversation
 from compression.database import across
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 from chatapp.conversations import paging
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.reading import live, message_view
-from chatapp.conversations.sending import Accepted, begin, locked, open_turn
+from chatapp.conversations.turns.sending import Accepted, begin, locked, open_turn
 from chatapp.errors import NotFound, Summarised, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole

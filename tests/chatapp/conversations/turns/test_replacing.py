@@ -7,8 +7,9 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from chatapp.conversations import pins, reading, replacing, sending
+from chatapp.conversations import pins, reading
 from chatapp.conversations.paging import OLDER_MESSAGES, message_page
+from chatapp.conversations.turns import replacing, sending
 from chatapp.errors import (
     NotFound,
     Summarised,

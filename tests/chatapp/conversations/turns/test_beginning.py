@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 
 from chatapp.context.build import Basis
 from chatapp.conversations import drafts, lifecycle
-from chatapp.conversations.beginning import First, begin, begin_branch
-from chatapp.conversations.sending import Accepted
+from chatapp.conversations.turns.beginning import First, begin, begin_branch
+from chatapp.conversations.turns.sending import Accepted
 from chatapp.errors import MessageTooLarge, TooManyReplies
 from chatapp.models import Conversation, Message, Turn
 from tests.chatapp.talking import end, exchange, first_message, new, row_of
