@@ -13,7 +13,7 @@ from django.conf import settings
 
 from chatapp.actions.import_jobs import Importer
 from chatapp.conversations import import_jobs
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient

@@ -8,7 +8,7 @@ from typing import Any
 from chatapp import wiring
 from chatapp.actions.messages import stop
 from chatapp.conversations import branching, lifecycle
-from chatapp.conversations.reading import aowned_frame
+from chatapp.conversations.messages.reading import aowned_frame
 from chatapp.errors import NothingToStop
 from chatapp.turns.fitting import compression_settings
 from compression import services

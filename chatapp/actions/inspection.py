@@ -10,7 +10,7 @@ from typing import Any
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
 from chatapp.context import build
-from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.conversations.messages.reading import abasis, aowned_frame
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.profiles import Profile

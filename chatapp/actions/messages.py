@@ -8,8 +8,8 @@ from functools import partial
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
 from chatapp.context import build
-from chatapp.conversations import pins
-from chatapp.conversations.reading import alast_reply_has_text, aowned_frame
+from chatapp.conversations.messages import pins
+from chatapp.conversations.messages.reading import alast_reply_has_text, aowned_frame
 from chatapp.conversations.turns import beginning, replacing, sending
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.llm.profiles import PINNED_SHARE

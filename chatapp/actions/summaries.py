@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
-from chatapp.conversations.reading import abasis, aowned_frame
+from chatapp.conversations.messages.reading import abasis, aowned_frame
 from chatapp.conversations.turns.spending import arequire_within_limit
 from chatapp.llm import activity_log
 from chatapp.turns.fitting import compression_settings

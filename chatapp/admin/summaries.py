@@ -11,8 +11,8 @@ from django.http import HttpRequest
 
 from chatapp.admin.links import conversation_page, messages_page
 from chatapp.conversations.access_log import record_access
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.profiles import profile
-from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import DEFAULT_WINDOW, Profile
 from chatapp.models import Summary
 from chatapp.rendering import wording

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from chatapp.context import build
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.masks import Masked, amask
-from chatapp.conversations.reading import abasis, aunlocked_basis
+from chatapp.conversations.messages.masks import Masked, amask
+from chatapp.conversations.messages.reading import abasis, aunlocked_basis
 from chatapp.conversations.turns.progress import aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from chatapp.conversations.reading import abasis
+from chatapp.conversations.messages.reading import abasis
 from chatapp.conversations.titles import (
     amay_be_named,
     areplace_automatic_title,

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from chatapp import forms, wiring
 from chatapp.actions import conversations, messages, preferences
 from chatapp.conversations import branching, drafts, lifecycle, ownership
-from chatapp.conversations.reading import aowned_frame
+from chatapp.conversations.messages.reading import aowned_frame
 from chatapp.conversations.turns import sending
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (

@@ -14,7 +14,7 @@ from django.shortcuts import render
 from chatapp import wiring
 from chatapp.actions import inspection
 from chatapp.conversations import listing, ownership, people
-from chatapp.conversations.reading import amessage, aturn
+from chatapp.conversations.messages.reading import amessage, aturn
 from chatapp.conversations.summaries import acarried, aversions
 from chatapp.conversations.turns.replacing import areplaced
 from chatapp.forms import model_name, number

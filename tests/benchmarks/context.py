@@ -94,7 +94,7 @@ def _fill(count: int) -> int:
 
 def _prepare(conversation_id: int) -> None:
     from chatapp.context import build
-    from chatapp.conversations.reading import basis
+    from chatapp.conversations.messages.reading import basis
     from compression.tokens import default_counter
 
     counter = default_counter()

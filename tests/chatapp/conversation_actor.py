@@ -13,8 +13,9 @@ from django.contrib.auth.models import User
 
 from chatapp.context import build
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import lifecycle, pins
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations import lifecycle
+from chatapp.conversations.messages import pins
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress, replacing, sending
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, TurnStatus

@@ -11,8 +11,8 @@ from django.db import transaction
 from chatapp.context.build import Basis
 from chatapp.conversations.branching import branch
 from chatapp.conversations.lifecycle import create
+from chatapp.conversations.messages.reading import frame
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.reading import frame
 from chatapp.conversations.turns.sending import Accepted, accept
 from chatapp.models import Conversation
 from compression.database import across

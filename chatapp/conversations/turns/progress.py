@@ -13,8 +13,8 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 
-from chatapp.conversations.paging import for_screen
-from chatapp.conversations.reading import message_view, turn_views
+from chatapp.conversations.messages.paging import for_screen
+from chatapp.conversations.messages.reading import message_view, turn_views
 from chatapp.conversations.turns.sending import LEASE
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus

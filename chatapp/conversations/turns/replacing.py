@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from chatapp.conversations import paging
+from chatapp.conversations.messages import paging
+from chatapp.conversations.messages.reading import live, message_view
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.reading import live, message_view
 from chatapp.conversations.turns.sending import Accepted, begin, locked, open_turn
 from chatapp.errors import NotFound, Summarised, TurnOpen
 from chatapp.live.view_models import MessageView

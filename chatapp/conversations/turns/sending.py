@@ -12,9 +12,9 @@ from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.conversations.messages.paging import for_screen
+from chatapp.conversations.messages.reading import message_view
 from chatapp.conversations.ownership import owned, parse_code
-from chatapp.conversations.paging import for_screen
-from chatapp.conversations.reading import message_view
 from chatapp.conversations.turns import reply_limit, spending
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.live.view_models import MessageView

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.conversations import lifecycle, listing, ownership, reading
+from chatapp.conversations import lifecycle, listing, ownership
+from chatapp.conversations.messages import reading
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Project
 from tests.chatapp.talking import new, row_of

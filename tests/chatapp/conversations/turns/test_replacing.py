@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
-from chatapp.conversations import pins, reading
-from chatapp.conversations.paging import OLDER_MESSAGES, message_page
+from chatapp.conversations.messages import pins, reading
+from chatapp.conversations.messages.paging import OLDER_MESSAGES, message_page
 from chatapp.conversations.turns import replacing, sending
 from chatapp.errors import (
     NotFound,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from chatapp.conversations.messages.paging import with_turns
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.paging import with_turns
 from chatapp.conversations.summaries import exported_versions
 from chatapp.models import Conversation, Message
 from compression.database import across, snapshot

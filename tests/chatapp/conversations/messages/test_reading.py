@@ -12,8 +12,9 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import paging, reading, viewer_checks
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations import viewer_checks
+from chatapp.conversations.messages import paging, reading
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress, replacing
 from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from chatapp.conversations.paging import for_screen
-from chatapp.conversations.reading import message_view
+from chatapp.conversations.messages.paging import for_screen
+from chatapp.conversations.messages.reading import message_view
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole
 from compression.database import across

@@ -6,9 +6,9 @@ from django.db import transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
+from chatapp.conversations.messages.paging import for_screen
+from chatapp.conversations.messages.reading import live, message_view
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.paging import for_screen
-from chatapp.conversations.reading import live, message_view
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, MessageRole

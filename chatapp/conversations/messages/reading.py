@@ -16,9 +16,9 @@ from chatapp.context.build import Basis, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.listing import origin
-from chatapp.conversations.measures import reports, tail_tokens
+from chatapp.conversations.messages.measures import reports, tail_tokens
+from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
     CompressionView,
@@ -273,7 +273,7 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
     """What the page shows: the newest messages, or those at ``place``. Raises NotFound.
 
     ``place`` is one of ``before``, ``after`` and ``around``, a seq, as for
-    :func:`chatapp.conversations.paging.message_page`.
+    :func:`chatapp.conversations.messages.paging.message_page`.
     """
     row = owned(user_id, code)
     shown = message_page(row, **place)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatapp.conversations.reading import stored_messages
+from chatapp.conversations.messages.reading import stored_messages
 from compression.types import Item
 
 

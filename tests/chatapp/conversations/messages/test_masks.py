@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from chatapp.conversations import masks, reading
+from chatapp.conversations.messages import masks, reading
 from chatapp.models import Conversation, Message
 from tests.chatapp.talking import context_view, exchange, new, row_of
 
