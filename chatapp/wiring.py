@@ -12,7 +12,7 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 from chatapp.actions.import_jobs import Importer
-from chatapp.conversations import import_jobs
+from chatapp.conversations.imports import jobs
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress
 from chatapp.live.bus import Bus
@@ -151,7 +151,7 @@ _aarrive = across(arrive)
 def _take_over() -> None:
     try:
         progress.abandon()
-        import_jobs.abandon()
+        jobs.abandon()
         store.release_all()
     except AWAY as error:
         # Not migrated, or away: what was held expires by itself.

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.import_jobs import adiscard
-from chatapp.conversations.importing import (
+from chatapp.conversations.imports.jobs import adiscard
+from chatapp.conversations.imports.portions import Counted, aadd_portion
+from chatapp.conversations.imports.storing import (
     VERSIONS_AT_ONCE,
     ImportedConversation,
     aadd_versions,
@@ -22,7 +23,6 @@ from chatapp.conversations.importing import (
     afinish_import,
     astore_import,
 )
-from chatapp.conversations.portions import Counted, aadd_portion
 from chatapp.errors import ImportInvalid
 from chatapp.models import Conversation, TitleSource
 from chatapp.rendering.titles import first_words

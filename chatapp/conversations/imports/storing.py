@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from django.db import IntegrityError, transaction
 
-from chatapp.conversations.portions import (
+from chatapp.conversations.imports.portions import (
     FIRST_EVENT,
     ConversationGone,
     Counted,

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from django.db import transaction
 from django.db.models import OuterRef, Subquery
 
-from chatapp.conversations.bulk import BulkInsert
+from chatapp.conversations.imports.bulk import BulkInsert
 from chatapp.models import (
     Conversation,
     Message,
