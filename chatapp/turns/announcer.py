@@ -7,8 +7,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from chatapp.conversations import compressions
 from chatapp.conversations.messages.masks import Masked
+from chatapp.conversations.summaries import compressions
 from chatapp.conversations.turns import progress
 from chatapp.conversations.turns.progress import Ended
 from chatapp.conversations.turns.sending import Accepted

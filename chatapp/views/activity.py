@@ -9,7 +9,7 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
 from chatapp.conversations import ownership
-from chatapp.conversations.summaries import aversions
+from chatapp.conversations.summaries.versions import aversions
 from chatapp.llm import activity_log as log
 from chatapp.views.answers import signed_in, user_id, wants_json
 from chatapp.views.pages import page_context, rendered

@@ -15,7 +15,7 @@ from chatapp import wiring
 from chatapp.actions import inspection
 from chatapp.conversations import listing, ownership, people
 from chatapp.conversations.messages.reading import amessage, aturn
-from chatapp.conversations.summaries import acarried, aversions
+from chatapp.conversations.summaries.versions import acarried, aversions
 from chatapp.conversations.turns.replacing import areplaced
 from chatapp.forms import model_name, number
 from chatapp.live.view_models import ConversationLink

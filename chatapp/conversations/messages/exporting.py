@@ -7,7 +7,7 @@ from typing import Any
 
 from chatapp.conversations.messages.paging import with_turns
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.summaries import exported_versions
+from chatapp.conversations.summaries.versions import exported_versions
 from chatapp.models import Conversation, Message
 from compression.database import across, snapshot
 

@@ -14,11 +14,11 @@ from django.utils.crypto import salted_hmac
 
 from chatapp.context.build import Basis, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
-from chatapp.conversations.compressions import compression_view
 from chatapp.conversations.listing import origin
 from chatapp.conversations.messages.measures import reports, tail_tokens
 from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.conversations.ownership import owned
+from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
     CompressionView,

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from chatapp.conversations.compressions import compression_view
+from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.models import Conversation
 from compression import services, store
 from compression.engine import Engine
