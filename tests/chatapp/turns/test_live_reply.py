@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.stream import StreamRenderer
+from chatapp.rendering.markdown.stream import StreamRenderer
 from chatapp.turns.live_reply import PORTION, LiveStream
 from chatapp.turns.turn import Job
 

@@ -21,7 +21,7 @@ from chatapp.conversations.turns import progress, sending
 from chatapp.live.bus import Published
 from chatapp.models import Conversation, Message, Turn
 from chatapp.rendering.limits import LARGE
-from chatapp.rendering.stream import StreamRenderer, Update
+from chatapp.rendering.markdown.stream import StreamRenderer, Update
 from chatapp.turns import checkpoints
 from chatapp.turns.live_reply import LiveStream
 from chatapp.turns.pacing import Pace

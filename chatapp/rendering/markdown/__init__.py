@@ -8,8 +8,8 @@ screen is the same as after a reload.
 
 from __future__ import annotations
 
-from chatapp.rendering.blocks import render_message as render
 from chatapp.rendering.limits import LARGE
-from chatapp.rendering.stream import StreamRenderer, Update
+from chatapp.rendering.markdown.blocks import render_message as render
+from chatapp.rendering.markdown.stream import StreamRenderer, Update
 
 __all__ = ["LARGE", "StreamRenderer", "Update", "render"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chatapp.rendering.cutter import OPEN_BLOCK, OPEN_FENCE, Cutter
 from chatapp.rendering.markdown import StreamRenderer, render
+from chatapp.rendering.markdown.cutter import OPEN_BLOCK, OPEN_FENCE, Cutter
 from tests.chatapp.rendering.inert import PAYLOADS, assert_inert
 from tests.growth import cost
 

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatapp.rendering.blocks import _LINE, Environment, _parser, render_piece
-from chatapp.rendering.highlight import (
+from chatapp.rendering.limits import LARGE, MESSAGE_BUDGET, estimate
+from chatapp.rendering.markdown import render
+from chatapp.rendering.markdown.blocks import _LINE, Environment, _parser, render_piece
+from chatapp.rendering.markdown.highlight import (
     _LANGUAGES,
     HIGHLIGHT_BLOCK,
     HIGHLIGHT_LINE,
     HIGHLIGHT_MESSAGE,
     code_figure,
 )
-from chatapp.rendering.limits import LARGE, MESSAGE_BUDGET, estimate
-from chatapp.rendering.markdown import render
-from chatapp.rendering.sanitise import TASK_CLASS, sanitise
+from chatapp.rendering.markdown.sanitise import TASK_CLASS, sanitise
 from tests.chatapp.rendering.inert import PAYLOADS, assert_inert
 from tests.growth import cost
 

@@ -12,7 +12,7 @@ from pygments.formatters.html import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from chatapp.rendering.sanitise import HIGHLIGHT_PREFIX
+from chatapp.rendering.markdown.sanitise import HIGHLIGHT_PREFIX
 
 #: Characters of code above which a block stays plain: dense code takes about 6 µs a character.
 HIGHLIGHT_BLOCK: Final = 8_000

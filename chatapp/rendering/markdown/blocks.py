@@ -22,14 +22,6 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chatapp.rendering.addresses import web_address
-from chatapp.rendering.formula_rules import add_formulas
-from chatapp.rendering.formulas import FORMULA_MESSAGE, formula, source_of
-from chatapp.rendering.highlight import (
-    HIGHLIGHT_MESSAGE,
-    code_figure,
-    is_highlighted,
-    language_of,
-)
 from chatapp.rendering.limits import (
     FORMULA_CHARACTER,
     HIGHLIGHT_CHARACTER,
@@ -39,7 +31,15 @@ from chatapp.rendering.limits import (
     Work,
     estimate,
 )
-from chatapp.rendering.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
+from chatapp.rendering.markdown.formula_rules import add_formulas
+from chatapp.rendering.markdown.formulas import FORMULA_MESSAGE, formula, source_of
+from chatapp.rendering.markdown.highlight import (
+    HIGHLIGHT_MESSAGE,
+    code_figure,
+    is_highlighted,
+    language_of,
+)
+from chatapp.rendering.markdown.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
 from chatapp.text.safety import visible
 
 #: Lines with blank ones between, each of which begins with a letter and in which no sign means
