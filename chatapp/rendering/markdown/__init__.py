@@ -8,8 +8,8 @@ screen is the same as after a reload.
 
 from __future__ import annotations
 
-from chatapp.rendering.limits import LARGE
 from chatapp.rendering.markdown.blocks import render_message as render
+from chatapp.rendering.markdown.cost_estimate import LARGE
 from chatapp.rendering.markdown.stream import StreamRenderer, Update
 
 __all__ = ["LARGE", "StreamRenderer", "Update", "render"]

@@ -22,7 +22,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from chatapp.rendering.addresses import web_address
-from chatapp.rendering.limits import (
+from chatapp.rendering.markdown.cost_estimate import (
     FORMULA_CHARACTER,
     HIGHLIGHT_CHARACTER,
     MESSAGE_BUDGET,
@@ -114,7 +114,7 @@ class Environment:
 
 
 def render_message(text: str) -> str:
-    """Safe HTML of a whole message; call it in a thread above ``limits.LARGE`` characters.
+    """Safe HTML of a whole message; call it in a thread above ``cost_estimate.LARGE`` characters.
 
     Anyone's text may go in. What comes out holds no element that loads or runs anything, no
     attributes but ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel``,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from chatapp.rendering.limits import CLOSED_BUDGET, OPEN_BUDGET
 from chatapp.rendering.markdown.blocks import Environment, render_message, render_piece
+from chatapp.rendering.markdown.cost_estimate import CLOSED_BUDGET, OPEN_BUDGET
 from chatapp.rendering.markdown.cutter import Cutter
 from chatapp.text.safety import LOOKED_AT, has_a_look, settled, visible_part
 

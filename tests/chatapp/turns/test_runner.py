@@ -20,7 +20,7 @@ from django.utils import timezone
 from chatapp.conversations.turns import progress, sending
 from chatapp.live.bus import Published
 from chatapp.models import Conversation, Message, Turn
-from chatapp.rendering.limits import LARGE
+from chatapp.rendering.markdown.cost_estimate import LARGE
 from chatapp.rendering.markdown.stream import StreamRenderer, Update
 from chatapp.turns import checkpoints
 from chatapp.turns.live_reply import LiveStream

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.limits import MESSAGE_BUDGET, estimate
 from chatapp.rendering.markdown import StreamRenderer, render
+from chatapp.rendering.markdown.cost_estimate import MESSAGE_BUDGET, estimate
 from chatapp.rendering.markdown.formulas import FORMULA_LENGTH, FORMULA_MESSAGE, formula
 from tests.chatapp.rendering.inert import assert_inert
 from tests.growth import cost

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chatapp.rendering.limits import LARGE, MESSAGE_BUDGET, estimate
 from chatapp.rendering.markdown import render
 from chatapp.rendering.markdown.blocks import _LINE, Environment, _parser, render_piece
+from chatapp.rendering.markdown.cost_estimate import LARGE, MESSAGE_BUDGET, estimate
 from chatapp.rendering.markdown.highlight import (
     _LANGUAGES,
     HIGHLIGHT_BLOCK,

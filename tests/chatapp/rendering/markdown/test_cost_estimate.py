@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from chatapp.rendering.limits import MESSAGE_BUDGET, TooMuchWork, Work, estimate
 from chatapp.rendering.markdown import StreamRenderer, blocks, render
 from chatapp.rendering.markdown.blocks import Environment, _parser, render_piece
+from chatapp.rendering.markdown.cost_estimate import MESSAGE_BUDGET, TooMuchWork, Work, estimate
 from chatapp.rendering.markdown.sanitise import sanitise
 from tests.chatapp.rendering.inert import assert_inert
 from tests.growth import cost
