@@ -21,7 +21,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from chatapp.rendering.addresses import web_address
+from chatapp.rendering.markdown.autolink import web_address
 from chatapp.rendering.markdown.cost_estimate import (
     FORMULA_CHARACTER,
     HIGHLIGHT_CHARACTER,
