@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import kept, markdown
-from chatapp.rendering.marks import mark
+from chatapp.rendering.search_highlight import mark
 from chatapp.text.safety import settled, visible_part
 from chatapp.text.search_terms import Terms
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatapp.rendering.marks import mark
+from chatapp.rendering.search_highlight import mark
 from chatapp.text.search_terms import terms_of
 
 
