@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
-from chatapp.rendering import articles, figures, kept, sources, wording
+from chatapp.rendering import articles, kept, number_format, sources, wording
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import terms_of
 
@@ -30,13 +30,13 @@ def plain(text: str) -> str:
 @register.filter
 def tokens(count: int | None) -> str:
     """41234 as 41k; nothing for None, nor for what a line of the log leaves out."""
-    return figures.short(count) if isinstance(count, int) else ""
+    return number_format.short(count) if isinstance(count, int) else ""
 
 
 @register.filter
 def more_or_fewer(difference: int) -> str:
     """-350 as "350 fewer"."""
-    return f"{figures.short(abs(difference))} {'more' if difference > 0 else 'fewer'}"
+    return f"{number_format.short(abs(difference))} {'more' if difference > 0 else 'fewer'}"
 
 
 @register.filter
@@ -112,9 +112,9 @@ def done_first(decision: dict[str, str]) -> str:
 
 
 @register.simple_tag
-def reply_cost(usage: dict[str, Any]) -> figures.ReplyCost | None:
+def reply_cost(usage: dict[str, Any]) -> number_format.ReplyCost | None:
     """What a reply cost, in short and in full; None when nobody counted."""
-    return figures.reply_cost(usage)
+    return number_format.reply_cost(usage)
 
 
 @register.simple_tag
@@ -132,9 +132,9 @@ def summary_html(text: str, carried: Carried) -> SafeString:
 
 
 @register.simple_tag
-def chip(context: ContextView) -> figures.Chip:
+def chip(context: ContextView) -> number_format.Chip:
     """The figures of the context chip."""
-    return figures.chip(context)
+    return number_format.chip(context)
 
 
 @dataclass(frozen=True, kw_only=True)

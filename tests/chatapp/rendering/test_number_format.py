@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.figures import chip, reply_cost, short
+from chatapp.rendering.number_format import chip, reply_cost, short
 from tests.chatapp.rendering.samples import context
 
 
