@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
-from chatapp.rendering import articles, kept, number_format, sources, wording
+from chatapp.rendering import articles, kept, labels, number_format, sources
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import terms_of
 
@@ -66,49 +66,49 @@ def lists(links: Sequence[ConversationLink], code: str) -> bool:
 @register.filter
 def maker(model: str) -> str:
     """What wrote a summary: a model's name, or that it took none."""
-    return wording.maker(model)
+    return labels.maker(model)
 
 
 @register.filter
 def cause(version: dict[str, Any]) -> str:
     """What a version was made for."""
-    return wording.cause(version)
+    return labels.cause(version)
 
 
 @register.filter
 def taken_back(trigger: str) -> str:
     """What Undo takes back, in words."""
-    return wording.taken_back(trigger)
+    return labels.taken_back(trigger)
 
 
 @register.filter
 def standing(status: str) -> str:
     """What has become of a version."""
-    return wording.standing(status)
+    return labels.standing(status)
 
 
 @register.filter
 def extracted(parts: list[dict[str, Any]]) -> str:
     """Which parts of a summary an extract made beside a model; empty for none."""
-    return wording.extracted(parts or [])
+    return labels.extracted(parts or [])
 
 
 @register.filter
 def extracted_part(part: dict[str, Any]) -> str:
     """One of them, with its messages and why."""
-    return wording.extracted_part(part)
+    return labels.extracted_part(part)
 
 
 @register.filter
 def time_left(seconds: int) -> str:
     """About how long something takes still."""
-    return wording.time_left(seconds)
+    return labels.time_left(seconds)
 
 
 @register.filter
 def done_first(decision: dict[str, str]) -> str:
     """What was done before a request was sent."""
-    return wording.done_first(decision)
+    return labels.done_first(decision)
 
 
 @register.simple_tag

@@ -11,7 +11,7 @@ from django.utils.html import strip_tags
 from chatapp.conversations.turns.progress import interruption
 from chatapp.live import events
 from chatapp.live.view_models import CompressionView
-from chatapp.rendering import markdown, wording
+from chatapp.rendering import labels, markdown
 from chatapp.rendering.fragments import render_event
 from chatapp.templatetags.chat import feed
 from tests.chatapp.rendering.samples import (
@@ -362,10 +362,10 @@ class TestCompression:
         )
         assert "part 8 of 9 by extract" in strip_tags(html)
         assert "no model could summarise" not in html
-        assert wording.extracted_part(view.extracted[0]) == (
+        assert labels.extracted_part(view.extracted[0]) == (
             "Part 8 of 9 (messages 120–160) by extract: the model answered with nothing <b>."
         )
-        assert wording.extracted([one, one | {"part": 9}]) == "parts 8, 9 of 9 by extract"
+        assert labels.extracted([one, one | {"part": 9}]) == "parts 8, 9 of 9 by extract"
 
     def test_the_divider_has_its_figures_and_its_buttons(self) -> None:
         html = render_event(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chatapp.rendering import wording
+from chatapp.rendering import labels
 from compression.types import ContextAction, SummaryStatus, Trigger
 
 
@@ -26,32 +26,32 @@ def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
     ],
 )
 def test_what_a_version_was_made_for(trigger: str, restored_from: int | None, said: str) -> None:
-    assert wording.cause(version(trigger, restored_from)) == said
+    assert labels.cause(version(trigger, restored_from)) == said
 
 
 def test_a_start_afresh_that_is_taken_back_took_no_summary_away() -> None:
     """Breaks when: what stood there before is not looked at."""
     taken_back = {**version("restore", 0), "instead_of": "clear"}
-    assert wording.cause(taken_back) == "the start afresh taken back"
+    assert labels.cause(taken_back) == "the start afresh taken back"
 
 
 def test_every_trigger_and_action_has_words() -> None:
     """Breaks when: one is added and shown by the name that the program has for it."""
-    assert all(wording.cause(version(one)) != one for one in Trigger)
+    assert all(labels.cause(version(one)) != one for one in Trigger)
     for action in ContextAction:
-        assert wording.done_first({"action": action, "reason": ""}) != action
+        assert labels.done_first({"action": action, "reason": ""}) != action
 
 
 def test_what_became_of_a_version() -> None:
-    assert wording.standing(SummaryStatus.SUPERSEDED) == "replaced"
-    assert wording.standing(SummaryStatus.ACTIVE) == "active"
+    assert labels.standing(SummaryStatus.SUPERSEDED) == "replaced"
+    assert labels.standing(SummaryStatus.ACTIVE) == "active"
 
 
 def test_what_was_done_before_a_request() -> None:
     decision = {"action": "continue", "reason": "There is plenty of room."}
-    assert wording.done_first(decision) == "nothing: there is plenty of room."
+    assert labels.done_first(decision) == "nothing: there is plenty of room."
 
 
 def test_an_extract_is_no_models() -> None:
-    assert wording.maker("extract") == "extract, no model"
-    assert wording.maker("fake-model") == "fake-model"
+    assert labels.maker("extract") == "extract, no model"
+    assert labels.maker("fake-model") == "fake-model"
