@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
-from chatapp.rendering import articles, kept, labels, number_format, sources
+from chatapp.rendering import articles, kept, labels, number_format, source_links
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import terms_of
 
@@ -127,8 +127,8 @@ def markdown_html(text: str) -> SafeString:
 def summary_html(text: str, carried: Carried) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
     earlier = reverse("conversation", args=[carried.code]) if carried.code else ""
-    html = kept.markdown(sources.mark_earlier(text or "", carried.lines))
-    return mark_safe(sources.link_sources(html, earlier=earlier))
+    html = kept.markdown(source_links.mark_earlier(text or "", carried.lines))
+    return mark_safe(source_links.link_sources(html, earlier=earlier))
 
 
 @register.simple_tag

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatapp.rendering import markdown
-from chatapp.rendering.sources import link_sources, mark_earlier
+from chatapp.rendering.source_links import link_sources, mark_earlier
 from tests.chatapp.rendering.samples import Elements
 
 
