@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("chatapp", "compression")
 MODULE_LINES = 400
 FUNCTION_LINES = 50
+PACKAGE_MODULES = 15
 
 #: Where HTTP, sockets and the command line come in. Nothing else imports these.
 ENTRANCES = (
@@ -322,6 +323,23 @@ def test_no_module_is_too_long() -> None:
         if (lines := len(_text(path).splitlines())) > MODULE_LINES
     ]
     assert not long, "a room is missing:\n" + "\n".join(long)
+
+
+def test_no_package_has_too_many_modules() -> None:
+    """More than that beside each other are not found at sight.
+
+    Breaks when: a sixteenth module is put into a package.
+    """
+    packages: dict[Path, list[str]] = {}
+    for path in _python_files(*PACKAGES):
+        if path.stem != "__init__":
+            packages.setdefault(path.parent, []).append(path.stem)
+    crowded = [
+        f"{package.relative_to(ROOT)}: {len(names)} modules"
+        for package, names in packages.items()
+        if len(names) > PACKAGE_MODULES
+    ]
+    assert not crowded, "a package is missing:\n" + "\n".join(crowded)
 
 
 def test_no_function_is_too_long() -> None:
