@@ -26,8 +26,8 @@ from compression.exceptions import (
 )
 from compression.judging.bill import Accounting, account
 from compression.judging.judge import Case, Judgement
-from compression.leases import holding, to_its_end, uncut
 from compression.planning import planner
+from compression.runs.leases import holding, to_its_end, uncut
 from compression.store import Base, FitDraft
 from compression.summarizers.ladder import Ladder
 from compression.types import Draft, Outcome, Sizes, Span, Trigger
