@@ -77,7 +77,7 @@ class Article:
     closed: SafeString
     open: SafeString
     thoughts: SafeString
-    beneath: bool
+    summarised: bool
     late: dict[str, object] | None
     """Why its reply is late, an error."""
     outcome: Outcome | None
@@ -124,7 +124,7 @@ def article_of(
         closed=mark_safe(closed),
         open=mark_safe(open_html),
         thoughts=mark_safe(_so_far(thoughts) if busy else kept.verbatim(thoughts)),
-        beneath=message.seq <= boundary,
+        summarised=message.seq <= boundary,
         late=late,
         outcome=outcome_of(turn),
         keep_outcome=keep_outcome,

@@ -139,17 +139,17 @@ def chip(context: ContextView) -> number_format.Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """The articles of a page in order: those below the summary's boundary, and the others."""
+    """The articles of a page in order: those that the summary stands for, and the live ones."""
 
-    beneath: SafeString
-    above: SafeString
+    summarised: SafeString
+    live: SafeString
 
 
 @register.simple_tag
 def feed(page: PageView, sought: int | None = None, words: str = "") -> Feed:
     """The articles of a page, without superseded messages; ``words`` are marked in ``sought``."""
-    beneath: list[SafeString] = []
-    above: list[SafeString] = []
+    summarised: list[SafeString] = []
+    live: list[SafeString] = []
     boundary = page.compression.boundary
     for message in page.messages:
         if message.superseded:
@@ -160,8 +160,8 @@ def feed(page: PageView, sought: int | None = None, words: str = "") -> Feed:
         terms = terms_of(words) if message.seq == sought else None
         article = articles.article_of(message, turn=turn, boundary=boundary, sought=terms)
         html = articles.render_article(article)
-        (beneath if message.seq <= boundary else above).append(html)
-    return Feed(beneath=mark_safe("".join(beneath)), above=mark_safe("".join(above)))
+        (summarised if message.seq <= boundary else live).append(html)
+    return Feed(summarised=mark_safe("".join(summarised)), live=mark_safe("".join(live)))
 
 
 @register.simple_tag

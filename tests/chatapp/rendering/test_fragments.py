@@ -185,8 +185,8 @@ class TestDelta:
             closed, open_html = closed + update.closed_html, update.open_html
         reply = message(8, "assistant", "", status="streaming")
         shown = feed(page([reply], turn=turn(8, "streaming", finished_at=None, text=text)))
-        assert f'<div id="m-8-closed" class="closed">{closed}</div>' in shown.above
-        assert f'<div id="m-8-open" class="open">{open_html}</div>' in shown.above
+        assert f'<div id="m-8-closed" class="closed">{closed}</div>' in shown.live
+        assert f'<div id="m-8-open" class="open">{open_html}</div>' in shown.live
 
 
 class TestArticles:
@@ -206,33 +206,33 @@ class TestArticles:
             message=reply,
             ended=ended,
         )
-        fresh = feed(page([reply], turns=[ended])).above
+        fresh = feed(page([reply], turns=[ended])).live
         marks = ' hx-swap-oob="message:#feed" data-event="turn-finished" data-event-no="42"'
         streamed = render_event(event)
         assert marks in streamed
         assert streamed.replace(marks, "").startswith(fresh)
 
     def test_the_streaming_reply_is_busy_and_the_finished_one_is_not(self) -> None:
-        busy = Elements(feed(page([message(8, "assistant", "", status="streaming")])).above)
+        busy = Elements(feed(page([message(8, "assistant", "", status="streaming")])).live)
         assert busy.of_id("m-8")["aria-busy"] == "true"
-        done = Elements(feed(page([message(8, "assistant", "x")])).above)
+        done = Elements(feed(page([message(8, "assistant", "x")])).live)
         assert "aria-busy" not in done.of_id("m-8")
 
     def test_headings_are_you_and_the_model(self) -> None:
-        shown = feed(page([message(1), message(2, "assistant", "x", model="some-model")])).above
+        shown = feed(page([message(1), message(2, "assistant", "x", model="some-model")])).live
         assert '<h2 id="m-1-by">You</h2>' in shown
         assert '<h2 id="m-2-by">some-model</h2>' in shown
 
     def test_superseded_messages_are_not_on_the_page_and_leave_the_screen(self) -> None:
         gone = message(2, "assistant", "x", superseded=True)
-        assert "m-2" not in feed(page([message(1), gone])).above
+        assert "m-2" not in feed(page([message(1), gone])).live
         html = render_event(events.MessageChanged(**ENVELOPE, message=gone))
         assert "data-superseded" in Elements(html).of_id("m-2")
 
     def test_messages_up_to_the_boundary_stand_beneath_the_divider(self) -> None:
         shown = feed(page([message(6), message(7)], compression=compressed()))
-        assert Elements(shown.beneath).of_id("m-6")["data-beneath"] == ""
-        assert "data-beneath" not in Elements(shown.above).of_id("m-7")
+        assert Elements(shown.summarised).of_id("m-6")["data-beneath"] == ""
+        assert "data-beneath" not in Elements(shown.live).of_id("m-7")
 
     def test_a_changed_message_keeps_what_is_said_of_its_turn(self) -> None:
         html = render_event(events.MessageChanged(**ENVELOPE, message=message(8, "assistant", "x")))
@@ -439,4 +439,4 @@ class TestCompression:
 
 
 def test_times_are_machine_readable() -> None:
-    assert f'datetime="{NOW.isoformat()}"' in feed(page([message(1)])).above
+    assert f'datetime="{NOW.isoformat()}"' in feed(page([message(1)])).live
