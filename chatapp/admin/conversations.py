@@ -175,7 +175,7 @@ class ConversationAdmin(Shown):
                 value=format_html(
                     "{} · {} · {} · {}",
                     row,
-                    labels.standing(row.status),
+                    labels.status_label(row.status),
                     labels.cause({"trigger": row.trigger, "restored_from": row.restored_from}),
                     moment(row.created_at),
                 ),

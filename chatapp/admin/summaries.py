@@ -43,7 +43,7 @@ class SummaryAdmin(SummaryReviewAdmin):
 
     def words(self, field: str, value: str) -> str:
         """As in the chat."""
-        return labels.standing(value) if field == "status" else labels.trigger(value)
+        return labels.status_label(value) if field == "status" else labels.trigger(value)
 
     def cause(self, summary: Summary) -> str:
         """As in the chat."""

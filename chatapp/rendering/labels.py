@@ -23,7 +23,7 @@ _TAKEN_BACK = {
     "clear": "Takes back the start afresh",
     "restore": "Takes away what was brought along",
 }
-_STANDINGS = {"superseded": "replaced"}
+_STATUS_LABELS = {"superseded": "replaced"}
 _DONE_FIRST = {
     "continue": "nothing",
     "mask": "old tool results were masked",
@@ -61,9 +61,9 @@ def taken_back(trigger: str) -> str:
     return _TAKEN_BACK.get(trigger, "")
 
 
-def standing(status: str) -> str:
+def status_label(status: str) -> str:
     """What has become of a version."""
-    return _STANDINGS.get(status, status)
+    return _STATUS_LABELS.get(status, status)
 
 
 def extracted(parts: Sequence[Mapping[str, Any]]) -> str:

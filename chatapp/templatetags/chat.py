@@ -82,9 +82,9 @@ def taken_back(trigger: str) -> str:
 
 
 @register.filter
-def standing(status: str) -> str:
+def status_label(status: str) -> str:
     """What has become of a version."""
-    return labels.standing(status)
+    return labels.status_label(status)
 
 
 @register.filter

@@ -43,8 +43,8 @@ def test_every_trigger_and_action_has_words() -> None:
 
 
 def test_what_became_of_a_version() -> None:
-    assert labels.standing(SummaryStatus.SUPERSEDED) == "replaced"
-    assert labels.standing(SummaryStatus.ACTIVE) == "active"
+    assert labels.status_label(SummaryStatus.SUPERSEDED) == "replaced"
+    assert labels.status_label(SummaryStatus.ACTIVE) == "active"
 
 
 def test_what_was_done_before_a_request() -> None:
