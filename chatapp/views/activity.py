@@ -11,11 +11,11 @@ from django.http.response import HttpResponseBase
 from chatapp.conversations import ownership
 from chatapp.conversations.summaries.versions import aversions
 from chatapp.llm import activity_log as log
-from chatapp.views.answers import signed_in, user_id, wants_json
+from chatapp.views.answers import endpoint, user_id, wants_json
 from chatapp.views.pages import page_context, rendered
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def activity(request: HttpRequest, code: str) -> HttpResponseBase:
     """The conversation's latest calls of models, and its compressions."""
     person = user_id(request)

@@ -135,7 +135,7 @@ def unreadable(error: Exception) -> UserFacingError:
     return RequestTooLarge() if isinstance(error, RequestDataTooBig) else BadRequest()
 
 
-def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
+def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
     """Only for people who are signed in and active, only by these methods; errors are answered.
 
     Where GET is allowed, HEAD is.

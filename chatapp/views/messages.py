@@ -16,11 +16,11 @@ from chatapp.conversations.turns import sending
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
     accepted,
+    endpoint,
     fields_for,
     fields_of,
     keep_written,
     page_of,
-    signed_in,
     user_id,
     wants_fragment,
     wants_json,
@@ -29,7 +29,7 @@ from chatapp.views.pages import unsent
 from compression.exceptions import UserFacingError
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def create(request: HttpRequest) -> HttpResponseBase:
     """A new conversation; with ``text`` it begins with that message."""
     fields = fields_of(request)
@@ -55,7 +55,7 @@ async def _made(person: int, fields: dict[str, str]) -> str:
     return await messages.begin(person, text, client_msg_id, values)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
     # Not found comes before anything in the body is judged, as with fields_for.
@@ -85,7 +85,7 @@ def _begun(
     return accepted(request, command, facts, to=page_of(code), status=202)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
     """End the open turn."""
     await messages.stop(user_id(request), code)
@@ -93,7 +93,7 @@ async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "turn-stop", {"state": "stopping"}, to=page_of(code), status=202)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
     """Answer a user message again."""
     seq = forms.number(await fields_for(request, code), "seq")
@@ -101,7 +101,7 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
     return _begun(request, code, "turn-regenerate", result)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
     """Have the model go on where its reply ended."""
     fields = await fields_for(request, code)
@@ -109,7 +109,7 @@ async def proceed(request: HttpRequest, code: str) -> HttpResponseBase:
     return _begun(request, code, "turn-continue", result)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """Send another text in place of a user message."""
     text = forms.message_text(await fields_for(request, code))
@@ -120,7 +120,7 @@ async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
 def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResponseBase]]:
     """The view that pins or unpins a message."""
 
-    @signed_in("POST")
+    @endpoint("POST")
     async def view(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
         await messages.pin(user_id(request), code, seq, on=on)
         return accepted(request, command, {"seq": seq, "pinned": on}, to=page_of(code))
@@ -128,7 +128,7 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
     return view
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation with the messages up to ``seq``; with ``text`` it goes on with that."""
     fields = await fields_for(request, code)
@@ -143,7 +143,7 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
     return _moved(request, made)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation that carries the summary and the last turns over."""
     return _moved(request, await conversations.continue_in_new(user_id(request), code))
@@ -158,7 +158,7 @@ def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
     return HttpResponseRedirect(page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
     """Keep what is being written."""
     text = forms.draft(await fields_for(request, code))
@@ -166,7 +166,7 @@ async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
     """``send_now``, ``edit`` or ``remove`` the message that waits."""
     fields = await fields_for(request, code)

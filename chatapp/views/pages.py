@@ -20,7 +20,7 @@ from chatapp.conversations.turns.replacing import areplaced
 from chatapp.forms import model_name, number
 from chatapp.live.view_models import ConversationLink
 from chatapp.rendering.articles import bodies_of
-from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
+from chatapp.views.answers import endpoint, page_of, user_id, wants_fragment, wants_json
 from compression.database import across
 from compression.exceptions import UserFacingError
 
@@ -50,7 +50,7 @@ def _surroundings(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]
 _asurroundings = across(_surroundings)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def home(request: HttpRequest) -> HttpResponseBase:
     """The newest conversation, or the empty state, which ``?new`` asks for.
 
@@ -74,7 +74,7 @@ async def home(request: HttpRequest) -> HttpResponseBase:
     return await rendered(request, "conversation.html", await page_context(request))
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of a conversation, opened at a message with ``?around=<seq>``.
 
@@ -143,14 +143,14 @@ async def rendered(
     return await wiring.rendering_pool().run(user_id(request), work)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def message(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """One message as JSON, its text as it was written: what Copy puts on the clipboard."""
     found = await amessage(user_id(request), code, seq)
     return JsonResponse(found.as_json())
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """What an edit or another answer put message ``seq`` in the place of; on from ``?after=``."""
     after = number(request.GET, "after") or 0
@@ -165,7 +165,7 @@ async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBas
     return await rendered(request, template, values)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
     """One turn with its manifest, as JSON; for htmx what its reply saw, as a fragment."""
     found = await aturn(user_id(request), code, turn)
@@ -174,7 +174,7 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
     return JsonResponse(found)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """What the model will see: parts, tokens, exact messages.
 
@@ -200,7 +200,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     return await rendered(request, template, values)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
     """The summary as it is, and every version of it."""
     person = user_id(request)
@@ -215,7 +215,7 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
     return await rendered(request, template, values)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def models(request: HttpRequest) -> HttpResponseBase:
     """The models to choose from, as JSON."""
     catalogue = wiring.machinery().catalogue

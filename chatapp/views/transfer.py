@@ -21,7 +21,7 @@ from chatapp.conversations.imports import jobs
 from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
 from chatapp.text.safety import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
-from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
+from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
 
 # Seconds in which an import is taken to be done at once, so that its report is the answer.
@@ -41,7 +41,7 @@ NO_REPORT: dict[str, Any] = {
 }
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def export(request: HttpRequest, code: str) -> HttpResponseBase:
     """The conversation as a file: ``format`` is markdown, or json, which can be imported again."""
     person = user_id(request)
@@ -58,7 +58,7 @@ async def export(request: HttpRequest, code: str) -> HttpResponseBase:
     return response
 
 
-@signed_in("GET", "POST")
+@endpoint("GET", "POST")
 async def import_(request: HttpRequest) -> HttpResponseBase:
     """GET: what was imported. POST ``file``: our own export, ChatGPT's or Claude's, or a list.
 
@@ -93,14 +93,14 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
     return await _page(request, job)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def import_job(request: HttpRequest, code: str) -> HttpResponseBase:
     """How far an import is, and what became of it in the end."""
     job = await jobs.aview(user_id(request), code, whole=wants_json(request))
     return JsonResponse(_as_json(job)) if wants_json(request) else await _page(request, job)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     """End an import; what it has stored stays. One that has ended is left as it is."""
     person = user_id(request)

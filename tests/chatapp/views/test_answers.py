@@ -180,7 +180,7 @@ async def test_r01_a_body_of_more_than_eight_megabytes(
 ) -> None:
     """R01: one sentence, with every content type that is looked at.
 
-    Breaks when: ``signed_in`` or ``handler400`` does not know ``RequestDataTooBig``.
+    Breaks when: ``endpoint`` or ``handler400`` does not know ``RequestDataTooBig``.
     """
     body = b'{"text": "' + b"x" * (8 * 1024 * 1024 + 1) + b'"}'
     answer = await client.generic(

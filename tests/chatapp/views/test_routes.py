@@ -208,7 +208,7 @@ async def test_i19_who_is_not_signed_in_is_sent_to_sign_in(
 ) -> None:
     """I19, A07: the same for any code: 302 for pages, 401 for htmx and JSON.
 
-    Breaks when: ``signed_in`` does not look at ``is_active``, or a view is not decorated.
+    Breaks when: ``endpoint`` does not look at ``is_active``, or a view is not decorated.
     """
     client = AsyncClient()
     if actor != "anonymous":
