@@ -1,4 +1,4 @@
-"""What the model sees: the next request of a conversation, part by part."""
+"""The next request of a conversation, part by part, as the model sees it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def context_parts(user_id: int, code: str) -> ContextParts:
 
 
 async def figures_with(user_id: int, code: str, model: str) -> ContextView:
-    """What the next request would use with another model. Raises NotFound, InvalidInput."""
+    """The usage of the next request with another model. Raises NotFound, InvalidInput."""
     frame = await aowned_frame(user_id, code)
     machinery = wiring.machinery()
     # A name that nobody offers is not looked up, which would store it.

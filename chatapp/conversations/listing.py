@@ -27,7 +27,7 @@ def newest(user_id: int) -> str | None:
 
 
 def begun_as(row: Conversation) -> str:
-    """What a conversation is of another one: ``branch``, ``continuation``, or nothing."""
+    """The relation to the earlier conversation: ``branch``, ``continuation``, or nothing."""
     # A branch of a continuation has both.
     if row.branched_from_id is not None:
         return "branch"

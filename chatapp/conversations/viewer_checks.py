@@ -68,7 +68,7 @@ def change_marker(conversation_id: int) -> ChangeMarker | None:
 def how_it_ended(
     conversation_id: int, *, trigger: Trigger, version: int, since: datetime | None
 ) -> Outcome:
-    """How a run ended that is over, as far as it is stored.
+    """The outcome of a run that is over, as far as it is stored.
 
     For a viewer whom the news of it has not reached. ``version`` was active when the run began,
     at ``since`` (None: not known).

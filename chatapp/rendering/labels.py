@@ -1,4 +1,4 @@
-"""What the program calls things, in words for people."""
+"""Labels: the words on the screen for stored values."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _DONE_FIRST = {
 
 
 def maker(model: str) -> str:
-    """What wrote a summary: a model's name, or that it took none."""
+    """The writer of a summary: a model's name, or that it took none."""
     return "extract, no model" if model == LABEL else visible(model)
 
 
 def cause(version: Mapping[str, Any]) -> str:
-    """What a version was made for, or by whom it was changed."""
+    """The cause of a version, or who changed it."""
     restored = version["restored_from"]
     if restored:
         return f"restored from version {restored}"
@@ -52,22 +52,22 @@ def cause(version: Mapping[str, Any]) -> str:
 
 
 def trigger(value: str) -> str:
-    """What any version of this trigger was made for."""
+    """The cause of any version with this trigger."""
     return "restored or brought along" if value == "restore" else _CAUSES.get(value, value)
 
 
 def taken_back(trigger: str) -> str:
-    """What Undo does where that is not a compression, which its name says."""
+    """The effect of Undo on a version that is not a compression."""
     return _TAKEN_BACK.get(trigger, "")
 
 
 def status_label(status: str) -> str:
-    """What has become of a version."""
+    """The status of a version, in a word."""
     return _STATUS_LABELS.get(status, status)
 
 
 def extracted(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Which parts of a summary an extract made beside a model: part 8 of 9, parts 1, 8 of 9."""
+    """The parts of a summary that an extract made beside a model: part 8 of 9, parts 1, 8 of 9."""
     if not parts:
         return ""
     numbers = ", ".join(str(one["part"]) for one in parts)
@@ -91,7 +91,7 @@ def time_left(seconds: int) -> str:
 
 
 def done_first(decision: Mapping[str, str]) -> str:
-    """What was done before a request was sent, and why."""
+    """The steps taken before a request was sent, and why."""
     done = _DONE_FIRST.get(decision["action"], decision["action"])
     reason = decision.get("reason", "")
     return f"{done}: {reason[:1].lower()}{reason[1:]}" if reason else done

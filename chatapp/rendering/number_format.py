@@ -32,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True, kw_only=True)
 class Chip:
-    """What the context chip shows. Shares are of the whole window, the reserve included."""
+    """The content of the context chip. Shares are of the whole window, the reserve included."""
 
     label: str
     spoken: str
@@ -86,7 +86,7 @@ def chip(context: ContextView) -> Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyCost:
-    """What a reply cost: ``label`` stands below it, ``spoken`` says all that is known."""
+    """The cost of a reply: ``label`` stands below it, ``spoken`` says all that is known."""
 
     label: str
     spoken: str

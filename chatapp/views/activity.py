@@ -1,4 +1,4 @@
-"""What a conversation made the model do."""
+"""The activity page: the model's calls for a conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How every view answers: a page, a fragment for htmx, or JSON; and who may ask at all."""
+"""The answers of every view: a page, a fragment for htmx, or JSON; and who may ask at all."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _page_behind(request: HttpRequest) -> str:
 
 
 def _written(request: HttpRequest) -> str:
-    """What nobody is to write once more because a plain form was refused."""
+    """The text of a plain form that was refused, so that nobody writes it again."""
     try:
         return request.POST.get("text", "")
     except UNREADABLE:
@@ -136,7 +136,7 @@ def unreadable(error: Exception) -> UserFacingError:
 
 
 def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
-    """Only for people who are signed in and active, only by these methods; errors are answered.
+    """A view for people who are signed in and active, by these methods only; errors are answered.
 
     Where GET is allowed, HEAD is.
 

@@ -26,7 +26,7 @@ from compression.exceptions import UserFacingError
 
 
 async def page_context(request: HttpRequest) -> dict[str, Any]:
-    """What every page of the chat shows besides its conversation."""
+    """The parts of every chat page besides its conversation."""
     chosen, links = await _asurroundings(user_id(request))
     machinery = wiring.machinery()
     return {
@@ -152,7 +152,7 @@ async def message(request: HttpRequest, code: str, seq: int) -> HttpResponseBase
 
 @endpoint("GET")
 async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
-    """What an edit or another answer put message ``seq`` in the place of; on from ``?after=``."""
+    """The messages that were replaced by message ``seq``, in pages from ``?after=``."""
     after = number(request.GET, "after") or 0
     messages, more = await areplaced(user_id(request), code, seq, after=after)
     if wants_json(request):
@@ -176,7 +176,7 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
 
 @endpoint("GET")
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
-    """What the model will see: parts, tokens, exact messages.
+    """The next request as the model will see it: parts, tokens, exact messages.
 
     With ``?left-out`` the messages that would not be sent if no summary could be written. With
     ``?model=`` the figures alone, as JSON, as they would be for another model.

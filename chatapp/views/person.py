@@ -1,4 +1,4 @@
-"""What a person chose for themselves."""
+"""A person's own settings."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
 
 @endpoint("GET")
 async def import_job(request: HttpRequest, code: str) -> HttpResponseBase:
-    """How far an import is, and what became of it in the end."""
+    """The progress of an import, and its result in the end."""
     job = await jobs.aview(user_id(request), code, whole=wants_json(request))
     return JsonResponse(_as_json(job)) if wants_json(request) else await _page(request, job)
 

@@ -84,7 +84,7 @@ class SummaryReviewAdmin(ReviewAdmin):
     """The host's messages: an older version is restored only while they are what they were."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Who has the model's own change permission."""
+        """True for people with the model's own change permission."""
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
@@ -133,11 +133,11 @@ class SummaryReviewAdmin(ReviewAdmin):
         return value
 
     def cause(self, summary: Any) -> str:
-        """What a version was made for."""
+        """The cause of a version."""
         return self.words("trigger", summary.trigger)
 
     def maker(self, summary: Any) -> str:
-        """What wrote it; empty when nothing did."""
+        """The writer of a version; empty when nothing wrote it."""
         return self.shown(summary.model)
 
     def limit_tokens(self, summary: Any) -> int:
@@ -162,17 +162,17 @@ class SummaryReviewAdmin(ReviewAdmin):
 
     @admin.display(description="model", ordering="model")
     def model_name(self, summary: Any) -> str:
-        """What wrote it."""
+        """The writer of the version."""
         return self.maker(summary)
 
     @admin.display(description="status", ordering="status")
     def became(self, summary: Any) -> str:
-        """What has become of it."""
+        """The status of the version."""
         return self.words("status", summary.status)
 
     @admin.display(description="trigger", ordering="trigger")
     def made_for(self, summary: Any) -> str:
-        """What it was made for."""
+        """The cause of the version."""
         return self.cause(summary)
 
     @admin.display(description="their tokens", ordering="source_tokens")
@@ -217,7 +217,7 @@ class SummaryReviewAdmin(ReviewAdmin):
         }
 
     def facts(self, request: HttpRequest, summary: Any) -> list[Fact]:
-        """What is known of a version, in the order in which a reviewer asks."""
+        """The facts of a version, in the order in which a reviewer asks."""
         conversation_url = self.conversation_url(request, summary)
         author = summary.author
         by_person = summary.trigger in PEOPLES

@@ -1,4 +1,4 @@
-"""Whether a draft says enough of its messages to stand for them; and what code adds to a thin one.
+"""The floor: a draft must say enough of its messages to stand for them; code adds to a thin one.
 
 A summary that says nothing is the commonest way to lose a conversation: ``{"narrative": "ok"}`` is
 valid, short, and frees everything. So each draft is compared with what the deterministic extract
@@ -52,7 +52,7 @@ PART_SHARE = 0.2
 SPREAD_TOKENS, SPREAD_MESSAGES = 500, 6
 """Ruler tokens and messages of a span below which it is not looked at in thirds."""
 FILLED = (Section.DECISIONS, Section.FILES, Section.CONTEXT)
-"""What may be filled by code: rules are kept by another rule, and whether something is still to be
+"""Sections that code may fill: rules are kept by another rule, and whether something is still to be
 done no code knows."""
 
 Count = Callable[[str], int]
@@ -129,7 +129,7 @@ class Findings:
 
 
 class Floor:
-    """What the extract makes of these messages beside ``before``: the measure of every draft."""
+    """The extract of these messages beside ``before``: the measure of every draft."""
 
     def __init__(self, before: Ledger, items: Sequence[Item], count: Count, *, room: Room) -> None:
         """``room``: ruler tokens (of ``count``) that an extract of the items would have."""
@@ -147,7 +147,7 @@ class Floor:
             frozenset(one for one in told if not holds(standing, one)) for told, _ in found
         )
         self.salient: frozenset[str] = frozenset().union(*(one for pair in found for one in pair))
-        """What a reviewer would look for, see :func:`compression.judging.salience.salient`."""
+        """Items a reviewer would look for, see :func:`compression.judging.salience.salient`."""
 
     def findings(self, after: Ledger) -> Findings:
         """The draft beside the extract."""

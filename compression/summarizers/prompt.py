@@ -103,7 +103,7 @@ class PromptSummarizer:
 
     @property
     def prompt_version(self) -> str:
-        """That of the instructions."""
+        """The version of the instructions."""
         return PROMPT_VERSION
 
     async def draft(
@@ -218,7 +218,7 @@ class PromptSummarizer:
     async def _ask(
         self, chunk: Chunk, source: Sequence[Item], ledger: Ledger, run: _Run
     ) -> Checked:
-        """What the model makes of one chunk, checked, after at most two retries and one repair."""
+        """The model's draft for one chunk, checked, after at most two retries and one repair."""
         user = await asyncio.to_thread(self._question, chunk, ledger, run)
         addendum = ""
         for attempt in range(RETRIES + 1):
@@ -324,7 +324,7 @@ class PromptSummarizer:
 
 @dataclass(slots=True)
 class _Run:
-    """What one part has cost so far, over all of its calls."""
+    """The cost of one part so far, over all of its calls."""
 
     nonce: str
     focus: str

@@ -33,7 +33,7 @@ _TOLD = ("code", "deleted_at", "source_fingerprint")
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedConversation:
-    """Where an import is to be found."""
+    """The place of an import."""
 
     code: str
     created: bool

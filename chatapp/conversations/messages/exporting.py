@@ -1,4 +1,4 @@
-"""What an export is made of, read in pieces: a long conversation is never in memory whole."""
+"""The contents of an export, read in pieces: a long conversation is never in memory whole."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExportHead:
 
 @snapshot()
 def export_head(user_id: int, code: str) -> ExportHead:
-    """What precedes the messages. Raises NotFound."""
+    """The part of an export before the messages. Raises NotFound."""
     row = owned(user_id, code)
     return ExportHead(
         conversation_id=row.pk,

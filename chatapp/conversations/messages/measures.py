@@ -1,4 +1,4 @@
-"""How large the next request of a conversation is: what is sent of its tail, and what providers
+"""The size of a conversation's next request: tokens of the tail that is sent, and what providers
 counted for its last requests.
 """
 
@@ -53,7 +53,7 @@ def tail_tokens(row: Conversation) -> int:
 
 
 def reports(row: Conversation) -> tuple[tuple[str, Report], ...]:
-    """What providers counted for the last requests, newest first, each with its model."""
+    """The providers' counts of the last requests, newest first, each with its model."""
     turns = row.turns.filter(finished_at__isnull=False).order_by("-event_no")[:LOOKED_AT]
     return tuple(
         (model, Report(counted=counted, reported=reported))

@@ -1,4 +1,4 @@
-"""Which messages of a conversation a page shows: never all of a long one."""
+"""The messages of a conversation that a page shows: never all of a long one."""
 
 from __future__ import annotations
 

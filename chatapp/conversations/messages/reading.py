@@ -1,4 +1,4 @@
-"""What screens and requests read: pages, catch-ups and the basis of a request.
+"""The reads of screens and requests: pages, catch-ups and the basis of a request.
 
 Each function reads in one unit of work; summary and boundary always come from one row.
 """
@@ -68,7 +68,7 @@ def message_view(row: Message) -> MessageView:
 
 
 def usage_view(turn: Turn) -> dict[str, Any]:
-    """What a turn cost; None where nobody said."""
+    """The tokens and the cost of a turn; None where nobody said."""
     return {
         "prompt_tokens": turn.prompt_tokens,
         "completion_tokens": turn.completion_tokens,
@@ -208,7 +208,7 @@ def stored_messages(
 
 
 def frame(row: Conversation) -> Basis:
-    """What a request is made of but its tail. Expects ``row`` freshly read."""
+    """The basis of a request without its tail. Expects ``row`` freshly read."""
     pinned: tuple[StoredMessage, ...] = ()
     if row.compressed_through:
         rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
@@ -239,13 +239,13 @@ def frame(row: Conversation) -> Basis:
 
 @snapshot()
 def owned_frame(user_id: int, code: str) -> Basis:
-    """What the person's next request is made of but its tail. Raises NotFound."""
+    """The basis of the person's next request without its tail. Raises NotFound."""
     return frame(owned(user_id, code))
 
 
 @snapshot()
 def basis(conversation_id: int) -> Basis:
-    """What the next request is made of. Raises NotFound for a deleted conversation."""
+    """The basis of the next request. Raises NotFound for a deleted conversation."""
     return _basis(_present(conversation_id))
 
 
@@ -270,7 +270,7 @@ def _basis(row: Conversation) -> Basis:
 
 @snapshot()
 def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) -> PageView:
-    """What the page shows: the newest messages, or those at ``place``. Raises NotFound.
+    """The content of a page: the newest messages, or those at ``place``. Raises NotFound.
 
     ``place`` is one of ``before``, ``after`` and ``around``, a seq, as for
     :func:`chatapp.conversations.messages.paging.message_page`.
@@ -295,7 +295,7 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
 
 @snapshot()
 def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageView:
-    """What changed since ``after`` (an ``event_no``); all that a page shows when it is 0.
+    """The changes since ``after`` (an ``event_no``); all that a page shows when it is 0.
 
     The reply that is being written is among the messages in any case: its text grows without
     raising a number. Raises NotFound for a deleted conversation.
@@ -336,7 +336,7 @@ def overview(
 
 @snapshot()
 def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
-    """What the next request of a conversation will use. Raises NotFound."""
+    """The usage of a conversation's next request. Raises NotFound."""
     row = Conversation.objects.filter(pk=conversation_id).first()
     if row is None:
         raise NotFound

@@ -1,4 +1,4 @@
-"""What a screen shows of a conversation's summary, and what that stands for."""
+"""The summary of a conversation as a screen shows it, and the messages it stands for."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _shown(one: store.Version) -> dict[str, Any]:
 
 
 def carried(user_id: int, code: str) -> Carried:
-    """What the summary brought along from the conversation that this one continues."""
+    """The part of the summary that came from the conversation that this one continues."""
     row = owned(user_id, code)
     if row.continued_from_id is None:
         return Carried()

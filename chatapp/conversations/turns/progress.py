@@ -1,4 +1,4 @@
-"""What a running turn writes: checkpoints, leases, and the one terminal status.
+"""The writes of a running turn: checkpoints, leases, and the one terminal status.
 
 Every write names the process that holds the turn; a process that lost its lease changes nothing.
 """
@@ -35,7 +35,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a turn ended."""
+    """The end of a turn."""
 
     status: TurnStatus
     text: str = ""

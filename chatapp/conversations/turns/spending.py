@@ -1,4 +1,4 @@
-"""What one person's calls of models take in a day, and the most that they may take.
+"""The daily use of models by one person, and its limit.
 
 Counted a call, as it ends: a reply that was stopped, a refused draft of a summary and a title take
 tokens as well, which no turn and no summary tells of. Without a limit nothing is counted.
@@ -22,7 +22,7 @@ from compression.database import across
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What was taken today."""
+    """Today's use."""
 
     tokens: int = 0
     cost: Decimal = Decimal(0)
@@ -35,7 +35,7 @@ def limited() -> bool:
 
 
 def used_today(owner_id: int) -> Use:
-    """What a person's calls have taken since midnight in the server's time zone."""
+    """The use of a person's calls since midnight in the server's time zone."""
     row = DailyUse.objects.filter(person_id=owner_id, day=timezone.localdate()).first()
     return Use(tokens=row.tokens, cost=row.cost) if row else Use()
 

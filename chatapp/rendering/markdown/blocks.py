@@ -65,8 +65,8 @@ _LONG_CELL: Final = 40
 
 
 class Environment:
-    """What the blocks of one message share: link definitions, and the highlighting and setting of
-    formulas left to spend, in characters.
+    """State shared by the blocks of one message: link definitions, and the characters of code
+    and of formulas that may still be highlighted and set.
 
     ``time_left`` bounds both together, in microseconds; ``work`` bounds the parsing of a piece.
     ``continued`` says that the piece is a later part of one long fence, ``open_block`` that it is

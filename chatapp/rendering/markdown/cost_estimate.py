@@ -1,4 +1,4 @@
-"""How long a text would take to render, told from its structure before anyone starts.
+"""An estimate of how long a text takes to render, from its structure, before anyone starts.
 
 The parser's time grows with what it has to try, not only with the length: 50,000 times ``[`` take
 seconds where as much prose takes a tenth of one. The weights below are microseconds for each

@@ -1,4 +1,4 @@
-"""Where a Markdown text that is still being written can be cut into finished pieces.
+"""The cutting of Markdown that is still being written into finished pieces.
 
 The scanner walks over each complete line once and cuts where one top-level block surely ends:
 before a fence or a heading at the margin, after a fence's end, and at a line at the margin that
@@ -79,7 +79,7 @@ class Cutter:
         return pieces
 
     def open_piece(self) -> Piece:
-        """What has come since the last cut."""
+        """The text since the last cut."""
         text = self._buffer[self._start :]
         return Piece(text=self._head + text if text else "", continued=self._continued)
 

@@ -1,4 +1,4 @@
-r"""Where formulas stand in Markdown: ``\(…\)`` in a line, ``\[…\]`` and ``$$…$$`` displayed.
+r"""The rules for formulas in Markdown: ``\(…\)`` in a line, ``\[…\]`` and ``$$…$$`` displayed.
 
 A single dollar stays text, since prices are commoner than formulas. The rules look each closing
 sign up in a list made once for a text, so that their time is linear whatever is opened and not

@@ -13,7 +13,7 @@ from chatapp.text.safety import LOOKED_AT, has_a_look, settled, visible_part
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """What one flush changes on the screen."""
+    """The change on the screen by one flush."""
 
     closed_html: str
     """Blocks that were closed since the last update: append them once."""
