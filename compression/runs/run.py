@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 
 from django.db import DatabaseError
 
@@ -24,11 +25,11 @@ from compression.exceptions import (
     StaleVersion,
     SummarizerError,
 )
-from compression.judging.bill import Accounting, account
 from compression.judging.judge import Case, Judgement
 from compression.planning import planner
 from compression.runs.leases import holding, to_its_end, uncut
-from compression.store import Base, FitDraft
+from compression.runs.results import fit_draft, success
+from compression.store import Base
 from compression.summarizers.ladder import Ladder
 from compression.types import Draft, Outcome, Sizes, Span, Trigger
 
@@ -189,12 +190,20 @@ class Run:
     ) -> Outcome:
         """Save a background draft, apply any other. Raises when the guards do not hold."""
         request = self._request
-        fit = await asyncio.to_thread(self._fit, span, draft, judgement)
+        fit = await asyncio.to_thread(
+            fit_draft,
+            request,
+            span,
+            draft,
+            judgement,
+            trigger=self._trigger,
+            duration=time.monotonic() - self._began,
+        )
         conversation_id, token = request.conversation_id, self._token
         if not await self._waited_for():
             saved = await to_its_end(store.asave_ready(conversation_id, token, base, fit))
             if saved is not None:
-                return self._success(0, span, draft, judgement)
+                return success(fit, draft, judgement, duration=time.monotonic() - self._began)
             # Promoted at the last moment, or the lease or the version is gone.
             if not await self._waited_for():
                 raise await self._why_late()
@@ -204,7 +213,8 @@ class Run:
         )
         if version is None:
             raise await self._why_late()
-        return self._success(version, span, draft, judgement)
+        duration = time.monotonic() - self._began
+        return success(fit, draft, judgement, duration=duration, version=version)
 
     async def _why_late(self) -> CompressionError:
         """The lease went to another run, or a person changed the summary."""
@@ -213,56 +223,6 @@ class Run:
             LeaseLost()
             if held is None
             else StaleVersion("The summary was changed meanwhile; the machine's draft was dropped.")
-        )
-
-    def _fit(self, span: Span, draft: Draft, judgement: Judgement) -> FitDraft:
-        return FitDraft(
-            trigger=self._trigger,
-            text=judgement.text,
-            ledger=judgement.ledger,
-            first_seq=span.first_seq,
-            through_seq=span.through_seq,
-            message_count=len(span.items),
-            fingerprint=store.fingerprint(span.items),
-            source_tokens=span.source_tokens,
-            summary_tokens=judgement.summary_tokens,
-            usage_before=judgement.measures.before.share,
-            usage_after=judgement.measures.after.share,
-            model=draft.model,
-            prompt_version=draft.prompt_version,
-            cost=draft.spent.cost,
-            duration=time.monotonic() - self._began,
-            degraded=draft.degraded,
-            audit=judgement.audit
-            | {"accounting": asdict(self._bill(draft, judgement))}
-            | ({"extracted": [asdict(one) for one in draft.extracted]} if draft.extracted else {}),
-        )
-
-    def _bill(self, draft: Draft, judgement: Judgement) -> Accounting:
-        return account(
-            judgement.measures,
-            prompt_price=self._request.engine.prompt_price,
-            uncached_surcharge=self._request.engine.uncached_surcharge,
-            spent=draft.spent,
-        )
-
-    def _success(self, version: int, span: Span, draft: Draft, judgement: Judgement) -> Outcome:
-        measures = judgement.measures
-        return Outcome(
-            success=True,
-            trigger=self._trigger,
-            version=version,
-            message_count=len(span.items),
-            tokens_before=measures.before.total,
-            tokens_after=measures.after.total,
-            usage_before=measures.before.share,
-            usage_after=measures.after.share,
-            degraded=draft.degraded,
-            model=draft.model,
-            cost=draft.spent.cost,
-            duration=time.monotonic() - self._began,
-            notes=draft.notes,
-            extracted=draft.extracted,
         )
 
     def _ended_anyway(self) -> Outcome:
@@ -288,9 +248,12 @@ class Run:
     async def _finish(self, outcome: Outcome) -> None:
         """Give the lease back, keep the failed attempts, and say how it ended."""
         conversation_id = self._request.conversation_id
-        for step in (self._release, self._record):
+        for step in (
+            partial(store.arelease, conversation_id, self._token),
+            partial(self._record, outcome),
+        ):
             try:
-                await step(outcome)
+                await step()
             except DatabaseError:
                 # The lease expires by itself; the attempts are only for the reviewer.
                 logger.exception("The end of compression %s was not stored", conversation_id)
@@ -300,9 +263,6 @@ class Run:
             await signals.send(
                 signals.compression_completed, conversation_id=conversation_id, outcome=outcome
             )
-
-    async def _release(self, outcome: Outcome) -> None:
-        await store.arelease(self._request.conversation_id, self._token)
 
     async def _record(self, outcome: Outcome) -> None:
         if self._base is None or self._ladder is None:
