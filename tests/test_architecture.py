@@ -79,6 +79,7 @@ PURE = (
     "compression.judging.cues",
     "compression.judging.floor",
     "compression.judging.redaction",
+    "compression.judging.said",
     "compression.judging.salience",
     "compression.summarizers.quoting",
     "compression.types",
