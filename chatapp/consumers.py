@@ -21,9 +21,9 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.utils import timezone
 
 from chatapp import wiring
-from chatapp.conversations.access import amay_follow
-from chatapp.conversations.looks import aglance, ahow_it_ended
+from chatapp.conversations.ownership import amay_follow
 from chatapp.conversations.people import astill_signed_in
+from chatapp.conversations.viewer_checks import achange_marker, ahow_it_ended
 from chatapp.errors import InvalidInput, NotFound, RateLimited
 from chatapp.live import events
 from chatapp.live.bus import Published
@@ -191,16 +191,16 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not await self._still_welcome():
             await self.close(SIGNED_OUT)
             return False
-        glance = await aglance(self._conversation_id)
-        if glance is None:
+        marker = await achange_marker(self._conversation_id)
+        if marker is None:
             raise NotFound
         # A layer may lose one of several events of a number: what it brought is read once more.
         unsure = self._seen != self._state_no and wiring.bus().lossy
         announced = (self._seen, self._compressions.run is not None, self._open)
         if (
             unsure
-            or (glance.event_no, glance.running, glance.opened) != announced
-            or self._stands_still(glance.written)
+            or (marker.event_no, marker.running, marker.opened) != announced
+            or self._stands_still(marker.written)
         ):
             await self._catch_up()
         elif self._figures != wiring.services().catalogue.revision:

@@ -12,8 +12,9 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 from chatapp.actions.import_jobs import Importer
-from chatapp.conversations import import_jobs, progress
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.imports import jobs
+from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.conversations.turns import progress
 from chatapp.deployment.process_lock import ProcessLock
 from chatapp.live.bus import Bus
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
@@ -150,7 +151,7 @@ _aregister_process = across(register_process)
 def _take_over() -> None:
     try:
         progress.expire_open_turns()
-        import_jobs.expire_open_jobs()
+        jobs.expire_open_jobs()
         store.release_all()
     except AWAY as error:
         # Not migrated, or away: what was held expires by itself.

@@ -69,7 +69,7 @@ class CompressionSettings:
 
     @property
     def planner(self) -> PlannerSettings:
-        """What the planner needs of these."""
+        """The planner's part of these settings."""
         return PlannerSettings(
             threshold=self.threshold,
             keep_turns=self.keep_turns,
@@ -79,7 +79,7 @@ class CompressionSettings:
 
     @property
     def policy(self) -> PolicySettings:
-        """What the policy needs of these."""
+        """The policy's part of these settings."""
         return PolicySettings(threshold=self.threshold, soft_threshold=self.soft_threshold)
 
 
@@ -98,7 +98,7 @@ _LIMITS: dict[str, tuple[type, float, float]] = {
 
 
 def problems(values: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with a ``COMPRESSION`` dict: pairs of a check's id and a sentence."""
+    """The mistakes in a ``COMPRESSION`` dict: pairs of a check's id and a sentence."""
     known = {field.name.upper() for field in fields(CompressionSettings)}
     found = [
         ("E001", f"COMPRESSION has no {key}: name the model as 'app.Model'.")

@@ -48,7 +48,7 @@ PATIENCE = 30
 
 
 class ContractTests:
-    """What holds of every conversation that compression is let loose on."""
+    """The contract: rules that hold for every conversation that is compressed."""
 
     transcript: ClassVar[Transcript]
 
@@ -179,7 +179,7 @@ class ContractTests:
         assert tail[-1].seq == seq
 
     async def test_a_late_draft_loses_to_a_message_taken_back(self) -> None:
-        """What a person took back never comes back in a summary."""
+        """Messages that a person took back never return in a summary."""
         conversation_id, sizes = await self._conversation()
         waiting, go = _waiting()
         run = asyncio.create_task(self._compress(conversation_id, sizes, waiting))
@@ -253,7 +253,7 @@ class ContractTests:
         assert len(summarizer.calls) == 1
 
     async def test_finished_parts_outlive_a_cancellation_and_are_no_version(self) -> None:
-        """Whoever summarises the same messages again goes on behind them; then they are gone."""
+        """Finished parts are reused by the next run over the same messages, and then gone."""
         conversation_id, sizes = await self._conversation()
         before = await self._cancelled(conversation_id, sizes)
         seen = await _stored(store.versions, conversation_id, attempts=True)
@@ -277,7 +277,7 @@ class ContractTests:
         assert not await store.adrop_parts(conversation_id)
 
     async def test_parts_under_a_message_taken_back_are_not_gone_on_with(self) -> None:
-        """What a person took back does not come back by way of a finished part either."""
+        """Messages that a person took back do not return by way of a finished part either."""
         conversation_id, sizes = await self._conversation()
         await self._cancelled(conversation_id, sizes)
         await _stored(self.take_back, conversation_id, 2)
@@ -288,7 +288,7 @@ class ContractTests:
         assert "m2 is told" not in (await store.aread_base(conversation_id)).text
 
     async def _cancelled(self, conversation_id: int, sizes: Sizes) -> _Scribe:
-        """What was asked for by a run that was cancelled in the midst of its third part."""
+        """The requests of a run that was cancelled in the middle of its third part."""
         scribe = _Scribe(waits_at=3)
         run = asyncio.create_task(self._compress(conversation_id, sizes, scribe.summarizer))
         async with asyncio.timeout(PATIENCE):

@@ -25,7 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Lane = Literal["asked", "background", "bulk", "slow"]
-"""Which threads a unit of work runs in, so that it never waits for units of another lane.
+"""Threads for units of work, by lane, so that none waits for units of another lane.
 
 ``asked``: what a person waits for. ``background``: what nobody waits for (checkpoints, sweeps).
 ``bulk``: one of the thousands that a piece of work is made of (an import). ``slow``: what may take
@@ -68,7 +68,7 @@ connection_created.connect(_leave_the_log_to_others)
 
 
 AWAY = (OperationalError, InterfaceError, InternalError)
-"""What a unit of work raises while the database is away, full, or read-only."""
+"""Errors of a unit of work while the database is away, full, or read-only."""
 
 
 def _release_connections() -> None:

@@ -1,4 +1,4 @@
-"""What a host brings along, and what one run is asked for."""
+"""The parts that a host brings along, and the request for one run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compression.types import Sizes, Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What a host brings along."""
+    """The parts that a host brings along."""
 
     transcript: Transcript
     counter: TokenCounter
@@ -22,7 +22,7 @@ class Engine:
     """The deterministic last resort; never used in the background. With no ``summarizers`` it is
     the method by design, and its summaries are not ``degraded``."""
     probe: Complete | None = None
-    """Who sits the closed-book exam when ``PROBE`` is on; None: nobody."""
+    """The model that sits the closed-book exam when ``PROBE`` is on; None: no exam."""
     prompt_price: float | None = None
     """US dollars that a million prompt tokens cost; None when no price is known."""
     uncached_surcharge: float | None = None
@@ -32,7 +32,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What a run was asked for."""
+    """The request for one run."""
 
     conversation_id: int
     engine: Engine

@@ -1,4 +1,4 @@
-"""What compression stores: two abstract models, whose migrations are the host's."""
+"""The stored data: two abstract models, whose migrations are the host's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import models
 from compression.types import SummaryStatus, Trigger
 
 Change = Literal["claim", "promote", "release", "apply", "restore", "edit", "clear"]
-"""What a stored change of compression is. The last four write a new version."""
+"""Kinds of stored changes. The last four write a new version."""
 
 
 class CompressibleConversation(models.Model):
@@ -45,7 +45,7 @@ class CompressibleConversation(models.Model):
 
     @classmethod
     def compressible(cls) -> models.Q:
-        """What must hold of a conversation, besides the protocol, for the machine to write to it.
+        """The conditions on a conversation, besides the protocol, for the machine to write to it.
 
         A host that marks conversations as deleted says so here: a run that is under way then
         loses its lease at the next renewal, and a draft that comes late finds no row.

@@ -1,4 +1,4 @@
-"""Which messages are compressed, and which stay.
+"""The plan: messages that are compressed, and messages that stay.
 
 The address that hosts import from; the code is in :mod:`compression.planning.planner`.
 """

@@ -1,4 +1,4 @@
-"""What to do before a request.
+"""The next step before a request.
 
 The address that hosts import from; the code is in :mod:`compression.planning.policy`.
 """

@@ -1,4 +1,4 @@
-"""What compression asks of its host: three small protocols and one function."""
+"""The ports that a host fills: three small protocols and one function."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PartwiseSummarizer(Summarizer, Protocol):
 
     @property
     def prompt_version(self) -> str:
-        """What it asks with: finished parts are only gone on with under the same."""
+        """The version of its prompt: finished parts are reused only under the same one."""
 
     def narrowed(self, factor: float) -> PartwiseSummarizer:
         """The same with parts that are shorter by this factor: its model found one too long."""

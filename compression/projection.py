@@ -1,4 +1,4 @@
-"""What the next request takes as its provider counts.
+"""The size of the next request as its provider counts.
 
 The address that hosts import from; the code is in :mod:`compression.planning.projection`.
 """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-from compression import conf, runs, signals, store
+from compression import conf, signals, store
 from compression.conf import CompressionSettings
 from compression.engine import Engine, Request
 from compression.exceptions import CompressionRunning, NothingToCompress
@@ -24,7 +24,7 @@ from compression.ledger.markdown import render
 from compression.planning import planner
 from compression.planning.planner import cap_tokens
 from compression.ports import TokenCounter, Transcript
-from compression.runs import claimed
+from compression.runs.run import claimed, living
 from compression.store import CompressionState, Version
 from compression.types import Item, Ledger, Outcome, Sizes, Spent, Trigger
 
@@ -172,7 +172,7 @@ async def cancel(conversation_id: int) -> bool:
     A run of this process stops at once, one of another at its next renewal. The input is
     unlocked at once in either case.
     """
-    run = runs.living(conversation_id)
+    run = living(conversation_id)
     # First, so that whoever goes on without the summary finds who wanted that.
     taken = await store.acancel(conversation_id)
     if run is not None:
@@ -261,7 +261,7 @@ async def clear(
 
 
 async def _announce_promotion(request: Request) -> None:
-    run = runs.living(request.conversation_id)
+    run = living(request.conversation_id)
     if run is not None:
         await run.announce(request.trigger, locks_input=request.locks_input)
         return

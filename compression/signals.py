@@ -1,4 +1,4 @@
-"""What compression tells its host while it works.
+"""Signals to the host while compression works.
 
 The sender is always the host's conversation model. Receivers should be ``async``; one that
 raises is logged and changes nothing for the run or for other receivers.

@@ -19,12 +19,12 @@ from compression.ledger.ledger import Addition, Delta, apply_delta
 from compression.types import Draft, Item, Ledger, Section
 
 MARKER = re.compile(r"\bm\d+\b")
-"""What :class:`CountingSummarizer` counts: ``m1``, ``m2`` … anywhere in a message."""
+"""The marks that :class:`CountingSummarizer` counts: ``m1``, ``m2`` … anywhere in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a summariser was asked."""
+    """A request to a summariser."""
 
     items: tuple[Item, ...]
     ledger: Ledger

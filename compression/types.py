@@ -26,7 +26,7 @@ class Section(StrEnum):
 
 
 class Origin(StrEnum):
-    """Who wrote an entry or a narrative line. The machine never changes what a person wrote."""
+    """The author of an entry or a narrative line. The machine never changes what a person wrote."""
 
     MACHINE = "machine"
     PERSON = "person"
@@ -43,7 +43,7 @@ class EntryState(StrEnum):
 
 
 class Trigger(StrEnum):
-    """What asked for a new version of the summary."""
+    """The cause of a new version of the summary."""
 
     THRESHOLD = "threshold"
     BACKGROUND = "background"
@@ -67,7 +67,7 @@ class SummaryStatus(StrEnum):
 
 
 class ContextAction(StrEnum):
-    """What the policy says to do before the next request."""
+    """The steps that the policy names before the next request."""
 
     CONTINUE = "continue"
     MASK = "mask"
@@ -85,9 +85,9 @@ class Item:
     seq: int
     """Position in the conversation, 1 and up."""
     role: Role
-    """Who speaks. A ``user`` item starts a turn."""
+    """The speaker. A ``user`` item starts a turn."""
     text: str
-    """What the model would be sent, ``added_context`` included."""
+    """The text that the model would be sent, ``added_context`` included."""
     tokens: int
     """Ruler tokens of the whole message: text, tool calls, per-message overhead."""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
@@ -106,7 +106,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What the next request costs besides its messages, and what it may cost at most."""
+    """The tokens of the next request besides its messages, and the most it may take."""
 
     window: int
     """The model's context window, calibrated tokens."""
@@ -193,7 +193,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What one compression stands for: the items to compress and the new boundary."""
+    """The span of one compression: the items to compress and the new boundary."""
 
     items: tuple[Item, ...]
     """Live items from the old boundary (exclusive) to the new one (inclusive), in order of seq."""
@@ -210,7 +210,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model answered to one summary call."""
+    """A model's answer to one summary call."""
 
     text: str
     finish_reason: str
@@ -224,7 +224,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What calls of models took, as the providers counted."""
+    """The use of models by calls, as the providers counted."""
 
     calls: int = 0
     """Those included that were not answered."""
@@ -311,7 +311,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far one attempt at a summary is."""
+    """The progress of one attempt at a summary."""
 
     tokens_written: int = 0
     """Of all parts so far."""
@@ -327,7 +327,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What a reviewer is told about a version."""
+    """A note to the reviewer of a version."""
 
     salient: int = 0
     """Salient items (numbers, names, paths, URLs, identifiers, quotations, dates) in the span."""
@@ -347,7 +347,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do before the next request, and why in one sentence."""
+    """The next step before a request, and why in one sentence."""
 
     action: ContextAction
     reason: str
@@ -356,7 +356,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How one compression ended. Sizes in calibrated tokens, shares of the budget."""
+    """The outcome of one compression. Sizes in calibrated tokens, shares of the budget."""
 
     success: bool
     trigger: Trigger

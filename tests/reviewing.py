@@ -7,8 +7,8 @@ from typing import Any
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from chatapp.conversations.importing import store_import
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.imports.storing import store_import
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.models import Conversation, Message, Summary, TitleSource
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression import store

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("chatapp", "compression")
 MODULE_LINES = 400
 FUNCTION_LINES = 50
+PACKAGE_MODULES = 15
 
 #: Where HTTP, sockets and the command line come in. Nothing else imports these.
 ENTRANCES = (
@@ -78,6 +79,7 @@ PURE = (
     "compression.judging.cues",
     "compression.judging.floor",
     "compression.judging.redaction",
+    "compression.judging.said",
     "compression.judging.salience",
     "compression.summarizers.quoting",
     "compression.types",
@@ -322,6 +324,33 @@ def test_no_module_is_too_long() -> None:
         if (lines := len(_text(path).splitlines())) > MODULE_LINES
     ]
     assert not long, "a room is missing:\n" + "\n".join(long)
+
+
+def _only_passes_on(tree: ast.Module) -> bool:
+    """A module without anything of its own: imports, and ``__all__`` that names them."""
+    return all(
+        isinstance(node, ast.ImportFrom)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+        for node in tree.body
+    )
+
+
+def test_no_package_has_too_many_modules() -> None:
+    """More than that beside each other are not found at sight; an address for hosts is no room.
+
+    Breaks when: a sixteenth module is put into a package.
+    """
+    packages: dict[Path, list[str]] = {}
+    for path in _python_files(*PACKAGES):
+        if path.stem != "__init__" and not _only_passes_on(modules()[_name(path)]):
+            packages.setdefault(path.parent, []).append(path.stem)
+    crowded = [
+        f"{package.relative_to(ROOT)}: {len(names)} modules"
+        for package, names in packages.items()
+        if len(names) > PACKAGE_MODULES
+    ]
+    assert not crowded, "a package is missing:\n" + "\n".join(crowded)
 
 
 def test_no_function_is_too_long() -> None:

@@ -1,1 +1,1 @@
-"""What a person can do: one way in for every door."""
+"""The actions a person can take: one way in for every door."""

@@ -7,8 +7,8 @@ from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.messages import stop
-from chatapp.conversations import access, branching
-from chatapp.conversations.reading import aowned_snapshot_without_tail
+from chatapp.conversations import branching, lifecycle
+from chatapp.conversations.messages.reading import aowned_snapshot_without_tail
 from chatapp.errors import NothingToStop
 from chatapp.turns.fitting import compression_settings
 from compression import services as compression_services
@@ -35,12 +35,12 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
         await compression_services.cancel(snapshot.conversation_id)
         with suppress(NothingToStop):
             await stop(user_id, code)
-    await wiring.bus().nudge(await access.aset_flag(user_id, code, field, on=on))
+    await wiring.bus().nudge(await lifecycle.aset_flag(user_id, code, field, on=on))
 
 
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
     """Write settings of a conversation and tell its viewers. Raises NotFound."""
-    event_no = await access.achange(user_id, code, changes)
+    event_no = await lifecycle.achange(user_id, code, changes)
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     if "title" in changes:
         await wiring.announcer().title(snapshot.conversation_id, event_no, changes["title"])

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp.conversations.exporting import ExportHead, aexport_head, aexport_messages
+from chatapp.conversations.messages.exporting import ExportHead, aexport_head, aexport_messages
 from chatapp.text.safety import without_hidden
 from chatapp.transfer import native
 

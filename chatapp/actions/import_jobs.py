@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from chatapp.actions.importing import FileReport, Pace, Storing, discard_all
-from chatapp.conversations import import_jobs
+from chatapp.conversations.imports import jobs
 from chatapp.errors import ImportBroken, ImportInvalid, InternalError, StorageUnavailable
 from chatapp.models import ImportState
 from chatapp.transfer import files
@@ -92,7 +92,7 @@ class Importer:
         self.keep()
         path = self.path_of(code)
         try:
-            job_id = await import_jobs.abegin(
+            job_id = await jobs.abegin(
                 owner_id, code, file_name=file_name, size=size, process_id=self.process_id
             )
         except BaseException:
@@ -211,7 +211,7 @@ class Importer:
         job.noted_at = now
         report = job.report.as_json()
         report["conversations"] = [one for one in report["conversations"] if not one["created"]]
-        return await import_jobs.anote(
+        return await jobs.anote(
             self.process_id,
             job.id,
             done=job.report.done,
@@ -223,7 +223,7 @@ class Importer:
     async def _is_gone(self, job: _Job) -> bool:
         """Whether the job is no longer this process's; False while that cannot be known."""
         try:
-            return job.id not in await import_jobs.arenew(self.process_id, [job.id])
+            return job.id not in await jobs.arenew(self.process_id, [job.id])
         except AWAY:
             return False
 
@@ -232,12 +232,12 @@ class Importer:
             report = job.report.as_json()
             if state is not ImportState.FINISHED:
                 # What was cancelled while it was being stored is known by its row only.
-                report = await import_jobs.awith_stored(job.id, report)
+                report = await jobs.awith_stored(job.id, report)
             if isinstance(job.error, ImportBroken):
                 job.error = ImportBroken.after(report["imported"], job.total)
             if job.error is not None and report["conversations"]:
                 job.error.partial_kept = True
-            await import_jobs.aend(
+            await jobs.aend(
                 self.process_id,
                 job.id,
                 state,
@@ -255,11 +255,11 @@ class Importer:
             self._jobs.pop(job.code, None)
 
     async def _beat(self) -> None:
-        jobs = {job.id: job for job in self._jobs.values()}
-        if not jobs:
+        own = {job.id: job for job in self._jobs.values()}
+        if not own:
             return
-        held = await import_jobs.arenew(self.process_id, list(jobs))
-        for job_id, job in jobs.items():
+        held = await jobs.arenew(self.process_id, list(own))
+        for job_id, job in own.items():
             if job.task is None or job.code not in self._jobs:
                 continue
             if held.get(job_id):
@@ -271,13 +271,13 @@ class Importer:
                 await self._note(job)
 
     async def _sweep(self) -> None:
-        for code in await import_jobs.asweep():
+        for code in await jobs.asweep():
             self.path_of(code).unlink(missing_ok=True)
         pace = Pace()
-        for conversation_id in await import_jobs.aleftovers():
+        for conversation_id in await jobs.aleftovers():
             await discard_all(conversation_id, pace)
         # Those of other processes too, which may share the folder.
-        kept = {self.path_of(code) for code in await import_jobs.aopen_codes()}
+        kept = {self.path_of(code) for code in await jobs.aopen_codes()}
         await asyncio.to_thread(_remove_orphans, self._folder, kept)
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.import_jobs import adiscard
-from chatapp.conversations.importing import (
+from chatapp.conversations.imports.jobs import adiscard
+from chatapp.conversations.imports.portions import Counted, aadd_portion
+from chatapp.conversations.imports.storing import (
     VERSIONS_AT_ONCE,
     ImportedConversation,
     aadd_versions,
@@ -22,7 +23,6 @@ from chatapp.conversations.importing import (
     afinish_import,
     astore_import,
 )
-from chatapp.conversations.portions import Counted, aadd_portion
 from chatapp.errors import ImportInvalid
 from chatapp.models import Conversation, TitleSource
 from chatapp.rendering.titles import first_words
@@ -153,7 +153,7 @@ class Portions:
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """What became of one conversation."""
+    """The result for one conversation."""
 
     conversation: ImportedConversation
     title: str
@@ -164,7 +164,7 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class Storing:
-    """What storing the conversations of one file takes."""
+    """The dependencies of storing one file's conversations."""
 
     owner_id: int
     counter: TokenCounter
@@ -267,14 +267,14 @@ async def discard_all(conversation_id: int, pace: Pace) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class FileReport:
-    """What became of a file with any number of conversations."""
+    """The result for a file with any number of conversations."""
 
     conversations: list[dict[str, Any]] = field(default_factory=list)
     """code, title, messages, created, deleted … of those that are here now, in the file's order."""
     refused: list[dict[str, Any]] = field(default_factory=list)
     """number and message of each that could not be read."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """What of the imported ones was not taken over -> how often."""
+    """Parts that were left out of imported conversations -> how often."""
     messages: int = 0
     """Stored by this import, in conversations that are whole."""
     imported: int = 0
@@ -334,7 +334,7 @@ class FileReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ImportReport:
-    """What became of a file that is one conversation."""
+    """The result for a file that is one conversation."""
 
     conversation: ImportedConversation
     source: ForeignConversation

@@ -1,4 +1,4 @@
-"""What the model sees: the next request of a conversation, part by part."""
+"""The next request of a conversation, part by part, as the model sees it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chatapp.context.request import (
     visible_tail,
     wire_of,
 )
-from chatapp.conversations.reading import aowned_snapshot_without_tail, asnapshot_with_tail
+from chatapp.conversations.messages.reading import aowned_snapshot_without_tail, asnapshot_with_tail
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.profiles import Profile
@@ -35,7 +35,7 @@ async def context_parts(user_id: int, code: str) -> ContextParts:
 
 
 async def figures_with(user_id: int, code: str, model: str) -> ContextView:
-    """What the next request would use with another model. Raises NotFound, InvalidInput."""
+    """The usage of the next request with another model. Raises NotFound, InvalidInput."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     services = wiring.services()
     # A name that nobody offers is not looked up, which would store it.

@@ -1,4 +1,4 @@
-"""How large things are for a conversation's model, asked before anything is stored."""
+"""Sizes for a conversation's model, checked before anything is stored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compression.types import EntryState, Section, Sizes
 
 
 def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
-    """What the next request costs besides its messages."""
+    """The tokens of the next request besides its messages."""
     return request_sizes(
         snapshot,
         wiring.services().counter,

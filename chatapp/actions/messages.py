@@ -8,8 +8,12 @@ from functools import partial
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
 from chatapp.context.request import ConversationSnapshot
-from chatapp.conversations import beginning, pins, replacing, sending
-from chatapp.conversations.reading import aowned_snapshot_without_tail, aspoken
+from chatapp.conversations.messages import pins
+from chatapp.conversations.messages.reading import (
+    alast_reply_has_text,
+    aowned_snapshot_without_tail,
+)
+from chatapp.conversations.turns import beginning, replacing, sending
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.llm.profiles import PINNED_SHARE
 
@@ -140,7 +144,7 @@ async def continue_reply(
     Raises as :func:`send`, and NothingToContinue.
     """
     snapshot = await aowned_snapshot_without_tail(user_id, code)
-    if not await aspoken(snapshot.conversation_id):
+    if not await alast_reply_has_text(snapshot.conversation_id):
         # What was accepted once is answered as then: its own reply may be the one without text.
         before = await sending.arepeated(user_id, code, client_msg_id)
         if before is None:

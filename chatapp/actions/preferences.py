@@ -1,4 +1,4 @@
-"""What a person's settings mean for what they begin."""
+"""The person's settings as they apply to new conversations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chatapp.conversations import people
 
 
 async def default_model(user_id: int) -> str:
-    """What the person's new conversations begin with; empty when the server has it no more."""
+    """The model of the person's new conversations; empty when the server no longer has it."""
     chosen = await people.adefault_model(user_id)
     if not chosen:
         return ""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
-from chatapp.conversations.reading import aowned_snapshot_without_tail, asnapshot_with_tail
-from chatapp.conversations.spending import arequire_within_limit
+from chatapp.conversations.messages.reading import aowned_snapshot_without_tail, asnapshot_with_tail
+from chatapp.conversations.turns.spending import arequire_within_limit
 from chatapp.llm import activity_log
 from chatapp.turns.fitting import compression_settings
 from compression import services as compression_services

@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from chatapp.conversations.records import record_act
+from chatapp.conversations.access_log import record_act
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]

@@ -14,9 +14,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
-from chatapp.conversations.records import PAGES, record_access
+from chatapp.conversations.access_log import PAGES, record_access
 from chatapp.models import AccessRecord, Conversation, Message, Summary
-from chatapp.rendering import wording
+from chatapp.rendering import labels
 from chatapp.text.safety import visible
 from compression.admin import (
     Fact,
@@ -175,8 +175,8 @@ class ConversationAdmin(Shown):
                 value=format_html(
                     "{} · {} · {} · {}",
                     row,
-                    wording.standing(row.status),
-                    wording.cause({"trigger": row.trigger, "restored_from": row.restored_from}),
+                    labels.status_label(row.status),
+                    labels.cause({"trigger": row.trigger, "restored_from": row.restored_from}),
                     moment(row.created_at),
                 ),
                 url=summary_page(request, row.pk),

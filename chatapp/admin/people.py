@@ -21,7 +21,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from chatapp.admin.acts import Recorded
-from chatapp.conversations import people, spending
+from chatapp.conversations import people
+from chatapp.conversations.turns import spending
 from chatapp.models import Conversation, DailyUse, Message, Summary
 from chatapp.text.safety import visible
 

@@ -10,12 +10,12 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from chatapp.admin.links import conversation_page, messages_page
+from chatapp.conversations.access_log import record_access
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.profiles import profile
-from chatapp.conversations.records import record_access
-from chatapp.conversations.transcript import StoredTranscript
 from chatapp.llm.profiles import DEFAULT_WINDOW, Profile
 from chatapp.models import Summary
-from chatapp.rendering import wording
+from chatapp.rendering import labels
 from chatapp.text.safety import visible
 from compression import conf
 from compression.admin import SummaryReviewAdmin
@@ -43,15 +43,15 @@ class SummaryAdmin(SummaryReviewAdmin):
 
     def words(self, field: str, value: str) -> str:
         """As in the chat."""
-        return wording.standing(value) if field == "status" else wording.trigger(value)
+        return labels.status_label(value) if field == "status" else labels.trigger(value)
 
     def cause(self, summary: Summary) -> str:
         """As in the chat."""
-        return wording.cause({"trigger": summary.trigger, "restored_from": summary.restored_from})
+        return labels.cause({"trigger": summary.trigger, "restored_from": summary.restored_from})
 
     def maker(self, summary: Summary) -> str:
         """As in the chat."""
-        return wording.maker(summary.model)
+        return labels.maker(summary.model)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Leaves a record."""

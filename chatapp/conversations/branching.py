@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from chatapp.conversations.access import owned
-from chatapp.conversations.reading import live
+from chatapp.conversations.messages.reading import live
+from chatapp.conversations.ownership import owned
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from compression import store

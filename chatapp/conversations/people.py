@@ -1,4 +1,4 @@
-"""What the chat knows of a person besides their conversations."""
+"""A person's settings and sessions: all that is stored of them besides conversations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def change(user_id: int, changes: Mapping[str, Any]) -> None:
 
 
 def default_model(user_id: int) -> str:
-    """What the person wants new conversations to begin with; empty for the server's default."""
+    """The model the person chose for new conversations; empty for the server's default."""
     found = UserSettings.objects.filter(user_id=user_id).values_list("default_model", flat=True)
     return found.first() or ""
 
@@ -54,7 +54,7 @@ def still_signed_in(session_key: str | None, user_id: int) -> bool:
 
 
 def id_of_session(session_key: str | None) -> int | None:
-    """Who may use the chat by this session; None when nobody may."""
+    """The person who may use the chat by this session; None when nobody may."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     found = person(request)
@@ -75,7 +75,7 @@ def hold(people: Iterable[Any]) -> None:
 
 
 def person(request: HttpRequest) -> User | AnonymousUser:
-    """Whose request this is: session and account, read in one unit of work."""
+    """The person who makes this request: session and account, read in one unit of work."""
     user = get_user(request)
     assert isinstance(user, User | AnonymousUser)
     return user

@@ -1,4 +1,4 @@
-"""What is stored of models: what servers and price data say, and what refusals taught."""
+"""The stored profiles of models: figures of servers and price data, and lessons from refusals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def lessons(row: ModelProfile) -> dict[str, Lesson]:
-    """What was learned of a model, believed any more or not, by the figure's name."""
+    """The lessons on a model, still believed or not, by the figure's name."""
     return {field: Lesson.from_json(stored) for field, stored in row.learned.items()}
 
 

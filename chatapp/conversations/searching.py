@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection
 
-from chatapp.conversations.access import owned
+from chatapp.conversations.ownership import owned
 from chatapp.errors import SearchTooSlow
 from chatapp.live.view_models import View
 from chatapp.models import Conversation, Message

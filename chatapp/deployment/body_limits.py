@@ -19,7 +19,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, parse_cookie
 from django.urls import reverse
 
-from chatapp.conversations import import_jobs
+from chatapp.conversations.imports import jobs
 from chatapp.conversations.people import aid_of_session
 from chatapp.errors import ImportRunning, RequestTooLarge, StorageUnavailable
 from chatapp.transfer.openai_messages import MAX_BYTES
@@ -136,7 +136,7 @@ class _Door:
                 "and try again. Nothing was changed."
             )
         if self._is_import:
-            other = await import_jobs.arunning(person)
+            other = await jobs.arunning(person)
             if other is not None or person in _importing:
                 return ImportRunning(fields={"job": other} if other else None)
             _importing.add(person)

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import kept, markdown
-from chatapp.rendering.marks import mark
+from chatapp.rendering.search_highlight import mark
 from chatapp.text.safety import settled, visible_part
 from chatapp.text.search_terms import Terms
 
@@ -21,7 +21,7 @@ _QUIET = frozenset({"complete"})
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a turn ended, where it needs saying."""
+    """The end of a turn, where it needs saying."""
 
     status: str
     sentence: str
@@ -33,7 +33,7 @@ class Outcome:
 
 
 def outcome_of(turn: TurnView | None) -> Outcome | None:
-    """What is said below the last message of ``turn``; None while it is open or ended well."""
+    """The notice below the last message of ``turn``; None while it is open or ended well."""
     if turn is None or turn.open or turn.status in _QUIET:
         return None
     error = turn.error or {}
@@ -68,7 +68,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Article:
-    """What ``partials/article.html`` shows."""
+    """The content of ``partials/article.html``."""
 
     message: MessageView
     heading: str
@@ -77,7 +77,7 @@ class Article:
     closed: SafeString
     open: SafeString
     thoughts: SafeString
-    beneath: bool
+    summarised: bool
     late: dict[str, object] | None
     """Why its reply is late, an error."""
     outcome: Outcome | None
@@ -124,7 +124,7 @@ def article_of(
         closed=mark_safe(closed),
         open=mark_safe(open_html),
         thoughts=mark_safe(_so_far(thoughts) if busy else kept.verbatim(thoughts)),
-        beneath=message.seq <= boundary,
+        summarised=message.seq <= boundary,
         late=late,
         outcome=outcome_of(turn),
         keep_outcome=keep_outcome,
@@ -137,7 +137,7 @@ def _so_far(thoughts: str) -> str:
 
 
 def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[kept.Body]:
-    """What of the articles of ``messages`` takes time and can be rendered ahead.
+    """The texts in the articles of ``messages`` that take time and can be rendered ahead.
 
     ``turn`` is the open one, whose reply is still being written.
     """

@@ -42,7 +42,7 @@ def render_event(event: events.Event, update: markdown.Update | None = None) -> 
 
 
 def bodies_of(event: events.Event) -> list[kept.Body]:
-    """What of the event's fragment takes time and can be rendered ahead."""
+    """The texts in the event's fragment that take time and can be rendered ahead."""
     if isinstance(event, events.State):
         return articles.bodies_of(event.messages, event.turn)
     if isinstance(event, events.TurnFinished | events.MessageAdded | events.MessageChanged):

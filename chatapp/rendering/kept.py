@@ -17,7 +17,7 @@ from typing import Final
 
 from django.utils.html import escape
 
-from chatapp.rendering.blocks import render_message
+from chatapp.rendering.markdown.blocks import render_message
 from chatapp.text.safety import visible
 
 #: Bytes of HTML that one process keeps: about 5,000 common messages.

@@ -34,7 +34,7 @@ class RenderingPool:
         self._threads = FairThreads(THREADS, "rendering", each=1, rest=1.0)
 
     async def run(self, share: Hashable, work: Callable[[], T]) -> T:
-        """What ``work`` returns. ``share`` is whom it is for; who is cancelled is not waited for.
+        """The result of ``work``. ``share`` is whom it is for; who is cancelled is not waited for.
 
         Raises RateLimited when too much of theirs waits, and what ``work`` raises.
         """

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
-from chatapp.rendering import articles, figures, kept, sources, wording
+from chatapp.rendering import articles, kept, labels, number_format, source_links
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import terms_of
 
@@ -30,13 +30,13 @@ def plain(text: str) -> str:
 @register.filter
 def tokens(count: int | None) -> str:
     """41234 as 41k; nothing for None, nor for what a line of the log leaves out."""
-    return figures.short(count) if isinstance(count, int) else ""
+    return number_format.short(count) if isinstance(count, int) else ""
 
 
 @register.filter
 def more_or_fewer(difference: int) -> str:
     """-350 as "350 fewer"."""
-    return f"{figures.short(abs(difference))} {'more' if difference > 0 else 'fewer'}"
+    return f"{number_format.short(abs(difference))} {'more' if difference > 0 else 'fewer'}"
 
 
 @register.filter
@@ -66,55 +66,55 @@ def lists(links: Sequence[ConversationLink], code: str) -> bool:
 @register.filter
 def maker(model: str) -> str:
     """What wrote a summary: a model's name, or that it took none."""
-    return wording.maker(model)
+    return labels.maker(model)
 
 
 @register.filter
 def cause(version: dict[str, Any]) -> str:
     """What a version was made for."""
-    return wording.cause(version)
+    return labels.cause(version)
 
 
 @register.filter
 def taken_back(trigger: str) -> str:
     """What Undo takes back, in words."""
-    return wording.taken_back(trigger)
+    return labels.taken_back(trigger)
 
 
 @register.filter
-def standing(status: str) -> str:
+def status_label(status: str) -> str:
     """What has become of a version."""
-    return wording.standing(status)
+    return labels.status_label(status)
 
 
 @register.filter
 def extracted(parts: list[dict[str, Any]]) -> str:
     """Which parts of a summary an extract made beside a model; empty for none."""
-    return wording.extracted(parts or [])
+    return labels.extracted(parts or [])
 
 
 @register.filter
 def extracted_part(part: dict[str, Any]) -> str:
     """One of them, with its messages and why."""
-    return wording.extracted_part(part)
+    return labels.extracted_part(part)
 
 
 @register.filter
 def time_left(seconds: int) -> str:
     """About how long something takes still."""
-    return wording.time_left(seconds)
+    return labels.time_left(seconds)
 
 
 @register.filter
 def done_first(decision: dict[str, str]) -> str:
     """What was done before a request was sent."""
-    return wording.done_first(decision)
+    return labels.done_first(decision)
 
 
 @register.simple_tag
-def reply_cost(usage: dict[str, Any]) -> figures.ReplyCost | None:
+def reply_cost(usage: dict[str, Any]) -> number_format.ReplyCost | None:
     """What a reply cost, in short and in full; None when nobody counted."""
-    return figures.reply_cost(usage)
+    return number_format.reply_cost(usage)
 
 
 @register.simple_tag
@@ -127,29 +127,29 @@ def markdown_html(text: str) -> SafeString:
 def summary_html(text: str, carried: Carried) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
     earlier = reverse("conversation", args=[carried.code]) if carried.code else ""
-    html = kept.markdown(sources.mark_earlier(text or "", carried.lines))
-    return mark_safe(sources.link_sources(html, earlier=earlier))
+    html = kept.markdown(source_links.mark_earlier(text or "", carried.lines))
+    return mark_safe(source_links.link_sources(html, earlier=earlier))
 
 
 @register.simple_tag
-def chip(context: ContextView) -> figures.Chip:
+def chip(context: ContextView) -> number_format.Chip:
     """The figures of the context chip."""
-    return figures.chip(context)
+    return number_format.chip(context)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Feed:
-    """The articles of a page in order: those below the summary's boundary, and the others."""
+    """The articles of a page in order: those that the summary stands for, and the live ones."""
 
-    beneath: SafeString
-    above: SafeString
+    summarised: SafeString
+    live: SafeString
 
 
 @register.simple_tag
 def feed(page: PageView, sought: int | None = None, words: str = "") -> Feed:
     """The articles of a page, without superseded messages; ``words`` are marked in ``sought``."""
-    beneath: list[SafeString] = []
-    above: list[SafeString] = []
+    summarised: list[SafeString] = []
+    live: list[SafeString] = []
     boundary = page.compression.boundary
     for message in page.messages:
         if message.superseded:
@@ -160,8 +160,8 @@ def feed(page: PageView, sought: int | None = None, words: str = "") -> Feed:
         terms = terms_of(words) if message.seq == sought else None
         article = articles.article_of(message, turn=turn, boundary=boundary, sought=terms)
         html = articles.render_article(article)
-        (beneath if message.seq <= boundary else above).append(html)
-    return Feed(beneath=mark_safe("".join(beneath)), above=mark_safe("".join(above)))
+        (summarised if message.seq <= boundary else live).append(html)
+    return Feed(summarised=mark_safe("".join(summarised)), live=mark_safe("".join(live)))
 
 
 @register.simple_tag

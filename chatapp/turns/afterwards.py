@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.sending import Accepted, aaccept_queued, aorphaned_queues
+from chatapp.conversations.turns.sending import Accepted, aaccept_queued, aorphaned_queues
 from chatapp.errors import NotFound
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.fitting import prepare_in_background

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
-from chatapp.conversations import compressions, progress
-from chatapp.conversations.masks import Masked
-from chatapp.conversations.progress import Ended
-from chatapp.conversations.sending import Accepted
+from chatapp.conversations.messages.masks import Masked
+from chatapp.conversations.summaries import compressions
+from chatapp.conversations.turns import progress
+from chatapp.conversations.turns.progress import Ended
+from chatapp.conversations.turns.sending import Accepted
 from chatapp.live import compression_progress, events
 from chatapp.live.bus import Bus
 from chatapp.live.view_models import MessageView

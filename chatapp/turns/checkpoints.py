@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from chatapp.conversations import progress
-from chatapp.conversations.progress import Checkpoint
+from chatapp.conversations.turns import progress
+from chatapp.conversations.turns.progress import Checkpoint
 
 logger = logging.getLogger(__name__)
 

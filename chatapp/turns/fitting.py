@@ -14,10 +14,10 @@ from chatapp.context.request import (
     visible_tail,
 )
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.masks import Masked, amask
-from chatapp.conversations.progress import aset_truncated
-from chatapp.conversations.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
-from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.conversations.messages.masks import Masked, amask
+from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
+from chatapp.conversations.turns.progress import aset_truncated
+from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.llm import activity_log
 from chatapp.llm.profiles import Profile

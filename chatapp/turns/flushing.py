@@ -10,7 +10,7 @@ from typing import TypeVar
 from chatapp.live import events
 from chatapp.live.bus import Bus
 from chatapp.rendering import fragments, markdown
-from chatapp.rendering.limits import LARGE
+from chatapp.rendering.markdown.cost_estimate import LARGE
 from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.announcer import common
 from chatapp.turns.checkpoints import Checkpoints

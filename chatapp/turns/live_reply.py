@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from chatapp.conversations.progress import Checkpoint
+from chatapp.conversations.turns.progress import Checkpoint
 from chatapp.rendering import markdown
 from chatapp.turns.pacing import Pace
 from chatapp.turns.turn import Job

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from chatapp.conversations import spending
+from chatapp.conversations.turns import spending
 from chatapp.llm import activity_log
 from chatapp.llm.client import (
     ChatRequest,

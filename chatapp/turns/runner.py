@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from chatapp.conversations.sending import Accepted, Queued
+from chatapp.conversations.turns.sending import Accepted, Queued
 from chatapp.live.bus import Bus
 from chatapp.rendering.pool import RenderingPool
 from chatapp.turns.afterwards import Afterwards

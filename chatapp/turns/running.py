@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import progress
+from chatapp.conversations.turns import progress
 from chatapp.errors import InternalError
 from chatapp.llm import activity_log
 from chatapp.models import TurnStatus

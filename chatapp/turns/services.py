@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 from chatapp.context.request import request_sizes, tokens_by_part
-from chatapp.conversations import reading
+from chatapp.conversations.messages import reading
 from chatapp.live.view_models import CompressionView, ContextView, PageView
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import DailyLimit
 from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest, LLMClient

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from chatapp.conversations.access import (
+from chatapp.conversations.messages.reading import asnapshot_with_tail
+from chatapp.conversations.titles import (
     amay_be_named,
     areplace_automatic_title,
     aset_automatic_title,
 )
-from chatapp.conversations.reading import asnapshot_with_tail
-from chatapp.conversations.spending import aconversation_within_limit
+from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest, LLMClient
 from chatapp.llm.errors import LLMError

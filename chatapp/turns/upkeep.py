@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from chatapp.conversations import progress
+from chatapp.conversations.turns import progress
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.live_reply import LiveStream
 

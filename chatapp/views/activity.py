@@ -1,4 +1,4 @@
-"""What a conversation made the model do."""
+"""The activity page: the model's calls for a conversation."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp.conversations import access
-from chatapp.conversations.summaries import aversions
+from chatapp.conversations import ownership
+from chatapp.conversations.summaries.versions import aversions
 from chatapp.llm import activity_log as log
-from chatapp.views.answers import signed_in, user_id, wants_json
+from chatapp.views.answers import endpoint, user_id, wants_json
 from chatapp.views.pages import page_context, rendered
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def activity(request: HttpRequest, code: str) -> HttpResponseBase:
     """The conversation's latest calls of models, and its compressions."""
     person = user_id(request)
-    row = await access.aowned(person, code)
+    row = await ownership.aowned(person, code)
     found = await asyncio.to_thread(log.calls_of, settings.ACTIVITY_LOG_DIR, row.pk)
     versions = [
         {name: value for name, value in one.items() if name not in {"text", "audit"}}

@@ -1,4 +1,4 @@
-"""How every view answers: a page, a fragment for htmx, or JSON; and who may ask at all."""
+"""The answers of every view: a page, a fragment for htmx, or JSON; and who may ask at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from chatapp import forms
-from chatapp.conversations import access
+from chatapp.conversations import drafts, ownership
 from chatapp.conversations.people import aperson
 from chatapp.deployment.refusal_log import UNREADABLE
 from chatapp.errors import (
@@ -101,7 +101,7 @@ def _page_behind(request: HttpRequest) -> str:
 
 
 def _written(request: HttpRequest) -> str:
-    """What nobody is to write once more because a plain form was refused."""
+    """The text of a plain form that was refused, so that nobody writes it again."""
     try:
         return request.POST.get("text", "")
     except UNREADABLE:
@@ -135,8 +135,8 @@ def unreadable(error: Exception) -> UserFacingError:
     return RequestTooLarge() if isinstance(error, RequestDataTooBig) else BadRequest()
 
 
-def signed_in(*methods: str) -> Callable[[View[P]], View[P]]:
-    """Only for people who are signed in and active, only by these methods; errors are answered.
+def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
+    """A view for people who are signed in and active, by these methods only; errors are answered.
 
     Where GET is allowed, HEAD is.
 
@@ -194,7 +194,7 @@ async def keep_written(request: HttpRequest, code: str) -> None:
         return
     fields = fields_of(request)
     if "text" in fields:
-        await access.asave_draft(user_id(request), code, forms.draft(fields))
+        await drafts.asave_draft(user_id(request), code, forms.draft(fields))
 
 
 async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:
@@ -202,7 +202,7 @@ async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:
 
     Raises NotFound before anything in the body is judged: a stranger learns nothing by it.
     """
-    await access.aowned(user_id(request), code)
+    await ownership.aowned(user_id(request), code)
     return fields_of(request)
 
 

@@ -10,15 +10,15 @@ from django.http.response import HttpResponseBase
 
 from chatapp import forms
 from chatapp.actions import conversations
-from chatapp.conversations import access
+from chatapp.conversations import lifecycle, listing
 from chatapp.errors import InvalidInput
 from chatapp.models import TitleSource
-from chatapp.views.answers import accepted, fields_for, page_of, signed_in, user_id
+from chatapp.views.answers import accepted, endpoint, fields_for, page_of, user_id
 
 Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     """Title, model, system prompt, compression policy; only the fields that are given change."""
     fields = await fields_for(request, code)
@@ -36,18 +36,18 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
     if "compression_off" in fields:
         changes["compression_off"] = fields["compression_off"] in {"true", "on", "1"}
     if "project" in fields:
-        changes["project_id"] = await access.aproject_id(user_id(request), forms.project(fields))
+        changes["project_id"] = await lifecycle.aproject_id(user_id(request), forms.project(fields))
     if changes:
         await conversations.change(user_id(request), code, changes)
     result = {name: value for name, value in changes.items() if name != "title_source"}
     return accepted(request, "conversation-settings", result, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def seen(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of the conversation was looked at, up to ``event_no``."""
     event_no = forms.required_number(await fields_for(request, code), "event_no")
-    await access.amark_seen(user_id(request), code, event_no)
+    await listing.amark_seen(user_id(request), code, event_no)
     return accepted(request, "conversation-seen", {"done": True}, to=page_of(code))
 
 
@@ -61,7 +61,7 @@ def _keep_turns(fields: dict[str, str]) -> int | None:
 def flag(command: str, field: str, *, on: bool) -> Handler:
     """The view that sets or clears one of a conversation's times."""
 
-    @signed_in("POST")
+    @endpoint("POST")
     async def view(request: HttpRequest, code: str) -> HttpResponseBase:
         await conversations.set_flag(user_id(request), code, field, on=on)
         gone = field == "deleted_at" and on

@@ -1,4 +1,4 @@
-"""What is answered when no view was reached."""
+"""The answers where no view was reached."""
 
 from __future__ import annotations
 

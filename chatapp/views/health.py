@@ -1,4 +1,4 @@
-"""Whether this process lives, and whether it can serve."""
+"""Health checks: the process lives, and it can serve."""
 
 from __future__ import annotations
 

@@ -10,16 +10,17 @@ from django.http.response import HttpResponseBase
 
 from chatapp import forms, wiring
 from chatapp.actions import conversations, messages, preferences
-from chatapp.conversations import access, branching, sending
-from chatapp.conversations.reading import aowned_snapshot_without_tail
+from chatapp.conversations import branching, drafts, lifecycle, ownership
+from chatapp.conversations.messages.reading import aowned_snapshot_without_tail
+from chatapp.conversations.turns import sending
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
     accepted,
+    endpoint,
     fields_for,
     fields_of,
     keep_written,
     page_of,
-    signed_in,
     user_id,
     wants_fragment,
     wants_json,
@@ -28,7 +29,7 @@ from chatapp.views.pages import unsent
 from compression.exceptions import UserFacingError
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def create(request: HttpRequest) -> HttpResponseBase:
     """A new conversation; with ``text`` it begins with that message."""
     fields = fields_of(request)
@@ -49,12 +50,12 @@ async def _made(person: int, fields: dict[str, str]) -> str:
         "project": forms.project(fields),
     }
     if "text" not in fields:
-        return await access.acreate(person, **values)
+        return await lifecycle.acreate(person, **values)
     text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
     return await messages.begin(person, text, client_msg_id, values)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
     # Not found comes before anything in the body is judged, as with fields_for.
@@ -84,7 +85,7 @@ def _begun(
     return accepted(request, command, facts, to=page_of(code), status=202)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
     """End the open turn."""
     await messages.stop(user_id(request), code)
@@ -92,7 +93,7 @@ async def stop(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "turn-stop", {"state": "stopping"}, to=page_of(code), status=202)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
     """Answer a user message again."""
     seq = forms.number(await fields_for(request, code), "seq")
@@ -100,7 +101,7 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
     return _begun(request, code, "turn-regenerate", result)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def continue_reply(request: HttpRequest, code: str) -> HttpResponseBase:
     """Have the model go on where its reply ended."""
     fields = await fields_for(request, code)
@@ -108,7 +109,7 @@ async def continue_reply(request: HttpRequest, code: str) -> HttpResponseBase:
     return _begun(request, code, "turn-continue", result)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """Send another text in place of a user message."""
     text = forms.message_text(await fields_for(request, code))
@@ -119,7 +120,7 @@ async def edit(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
 def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResponseBase]]:
     """The view that pins or unpins a message."""
 
-    @signed_in("POST")
+    @endpoint("POST")
     async def view(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
         await messages.pin(user_id(request), code, seq, on=on)
         return accepted(request, command, {"seq": seq, "pinned": on}, to=page_of(code))
@@ -127,7 +128,7 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
     return view
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation with the messages up to ``seq``; with ``text`` it goes on with that."""
     fields = await fields_for(request, code)
@@ -142,7 +143,7 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
     return _moved(request, made)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
     """A new conversation that carries the summary and the last turns over."""
     return _moved(request, await conversations.continue_in_new(user_id(request), code))
@@ -157,15 +158,15 @@ def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
     return HttpResponseRedirect(page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
     """Keep what is being written."""
     text = forms.draft(await fields_for(request, code))
-    await access.asave_draft(user_id(request), code, text)
+    await drafts.asave_draft(user_id(request), code, text)
     return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
     """``send_now``, ``edit`` or ``remove`` the message that waits."""
     fields = await fields_for(request, code)
@@ -178,5 +179,5 @@ async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
         await sending.achange_queue(user_id(request), code, "remove")
     else:
         raise InvalidInput.of("action", "Choose send_now, edit or remove.")
-    await wiring.bus().nudge((await access.aowned(user_id(request), code)).pk)
+    await wiring.bus().nudge((await ownership.aowned(user_id(request), code)).pk)
     return accepted(request, "queue", {"state": "done"}, to=page_of(code))

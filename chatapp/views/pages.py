@@ -13,20 +13,20 @@ from django.shortcuts import render
 
 from chatapp import wiring
 from chatapp.actions import inspection
-from chatapp.conversations import access, people
-from chatapp.conversations.reading import amessage, aturn
-from chatapp.conversations.replacing import areplaced
-from chatapp.conversations.summaries import acarried, aversions
+from chatapp.conversations import listing, ownership, people
+from chatapp.conversations.messages.reading import amessage, aturn
+from chatapp.conversations.summaries.versions import acarried, aversions
+from chatapp.conversations.turns.replacing import areplaced
 from chatapp.forms import model_name, number
 from chatapp.live.view_models import ConversationLink
 from chatapp.rendering.articles import bodies_of
-from chatapp.views.answers import page_of, signed_in, user_id, wants_fragment, wants_json
+from chatapp.views.answers import endpoint, page_of, user_id, wants_fragment, wants_json
 from compression.database import across
 from compression.exceptions import UserFacingError
 
 
 async def page_context(request: HttpRequest) -> dict[str, Any]:
-    """What every page of the chat shows besides its conversation."""
+    """The parts of every chat page besides its conversation."""
     chosen, links = await _asurroundings(user_id(request))
     services = wiring.services()
     return {
@@ -44,13 +44,13 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
 
 
 def _surroundings(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
-    return people.chosen(user_id), access.links(user_id)
+    return people.chosen(user_id), listing.links(user_id)
 
 
 _asurroundings = across(_surroundings)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def home(request: HttpRequest) -> HttpResponseBase:
     """The newest conversation, or the empty state, which ``?new`` asks for.
 
@@ -59,7 +59,7 @@ async def home(request: HttpRequest) -> HttpResponseBase:
     """
     person, archived = user_id(request), "archived" in request.GET
     if wants_json(request) or wants_fragment(request) or archived:
-        links = await access.alinks(person, archived=archived)
+        links = await listing.alinks(person, archived=archived)
         if wants_json(request):
             return JsonResponse({"conversations": [link.as_json() for link in links]})
         values = {"conversations": links, "current": request.GET.get("current", "")}
@@ -68,13 +68,13 @@ async def home(request: HttpRequest) -> HttpResponseBase:
         values = {"archived": links, "section": "archive"}
         return await rendered(request, "archived.html", {**await page_context(request), **values})
     if "new" not in request.GET:
-        code = await access.anewest(person)
+        code = await listing.anewest(person)
         if code is not None:
             return HttpResponseRedirect(page_of(code))
     return await rendered(request, "conversation.html", await page_context(request))
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of a conversation, opened at a message with ``?around=<seq>``.
 
@@ -85,7 +85,7 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     given = [name for name in ("before", "after", "around") if name in request.GET]
     if given:
         # A stranger's wrong number is answered as a wrong code's.
-        await access.aowned(user_id(request), code)
+        await ownership.aowned(user_id(request), code)
     place = {name: number(request.GET, name) for name in given[:1]}
     page = await wiring.services().apage(user_id(request), code, **place)
     if wants_json(request):
@@ -143,16 +143,16 @@ async def rendered(
     return await wiring.rendering_pool().run(user_id(request), work)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def message(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
     """One message as JSON, its text as it was written: what Copy puts on the clipboard."""
     found = await amessage(user_id(request), code, seq)
     return JsonResponse(found.as_json())
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
-    """What an edit or another answer put message ``seq`` in the place of; on from ``?after=``."""
+    """The messages that were replaced by message ``seq``, in pages from ``?after=``."""
     after = number(request.GET, "after") or 0
     messages, more = await areplaced(user_id(request), code, seq, after=after)
     if wants_json(request):
@@ -165,7 +165,7 @@ async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBas
     return await rendered(request, template, values)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
     """One turn with its manifest, as JSON; for htmx what its reply saw, as a fragment."""
     found = await aturn(user_id(request), code, turn)
@@ -174,9 +174,9 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
     return JsonResponse(found)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
-    """What the model will see: parts, tokens, exact messages.
+    """The next request as the model will see it: parts, tokens, exact messages.
 
     With ``?left-out`` the messages that would not be sent if no summary could be written. With
     ``?model=`` the figures alone, as JSON, as they would be for another model.
@@ -200,7 +200,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     return await rendered(request, template, values)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
     """The summary as it is, and every version of it."""
     person = user_id(request)
@@ -215,7 +215,7 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
     return await rendered(request, template, values)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def models(request: HttpRequest) -> HttpResponseBase:
     """The models to choose from, as JSON."""
     catalogue = wiring.services().catalogue

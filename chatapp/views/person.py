@@ -1,4 +1,4 @@
-"""What a person chose for themselves."""
+"""A person's own settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.urls import reverse
 from chatapp import forms, wiring
 from chatapp.conversations import people
 from chatapp.errors import InvalidInput
-from chatapp.views.answers import accepted, fields_of, signed_in, user_id, wants_json
+from chatapp.views.answers import accepted, endpoint, fields_of, user_id, wants_json
 from chatapp.views.pages import page_context, rendered
 
 CHOICES = {
@@ -20,7 +20,7 @@ SWITCHES = ("shortcuts", "notify")
 ON = {"true", "on", "1"}
 
 
-@signed_in("GET", "POST")
+@endpoint("GET", "POST")
 async def settings(request: HttpRequest) -> HttpResponseBase:
     """GET shows, POST changes those of the fields that are given and no other."""
     person = user_id(request)

@@ -7,11 +7,11 @@ from typing import Final
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 
-from chatapp.conversations import access
+from chatapp.conversations import ownership
 from chatapp.conversations.searching import asearch
 from chatapp.errors import InvalidInput, RateLimited
 from chatapp.forms import number, storable
-from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
+from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
 from compression.database import asked_by
 
@@ -24,7 +24,7 @@ MOST_SEARCHES: Final = 8
 TRY_AGAIN: Final = 5.0
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def search(request: HttpRequest) -> HttpResponseBase:
     """``q``: what to look for; ``in``: one conversation's code; ``sort``: best or newest; ``page``.
 
@@ -34,7 +34,7 @@ async def search(request: HttpRequest) -> HttpResponseBase:
     code = request.GET.get("in", "")
     if code:
         # A stranger's conversation is missing before anything else is judged.
-        await access.aowned(person, code)
+        await ownership.aowned(person, code)
     query = storable("q", request.GET.get("q", "").strip(), longest=QUERY_LENGTH)
     page = number(request.GET, "page") or 1
     if page > MOST_PAGES:

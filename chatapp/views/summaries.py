@@ -8,12 +8,12 @@ from django.http.response import HttpResponseBase
 from chatapp import forms
 from chatapp.actions import summaries
 from chatapp.errors import InvalidInput
-from chatapp.views.answers import accepted, fields_for, keep_written, page_of, signed_in, user_id
+from chatapp.views.answers import accepted, endpoint, fields_for, keep_written, page_of, user_id
 
 SUMMARY_LENGTH = 200_000
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
     """Compress now."""
     fields = await fields_for(request, code)
@@ -24,7 +24,7 @@ async def compact(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "compact", {"state": state}, to=page_of(code), status=202)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     """End a running compression."""
     cancelled = await summaries.cancel_compression(user_id(request), code)
@@ -32,7 +32,7 @@ async def cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "compact-cancel", state, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
     """Put a person's text in place of the version that was read."""
     fields = await fields_for(request, code)
@@ -48,7 +48,7 @@ async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "summary-edit", {"version": version}, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
     """Make an older version active; 0 means none."""
     wanted = forms.required_number(await fields_for(request, code), "version")
@@ -56,21 +56,21 @@ async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
     return accepted(request, "summary-restore", {"version": version}, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def undo(request: HttpRequest, code: str) -> HttpResponseBase:
     """Go back to the version before."""
     version = await summaries.undo(user_id(request), code)
     return accepted(request, "summary-undo", {"version": version}, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def redo(request: HttpRequest, code: str) -> HttpResponseBase:
     """Take the last undo back."""
     version = await summaries.redo(user_id(request), code)
     return accepted(request, "summary-redo", {"version": version}, to=page_of(code))
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def clear(request: HttpRequest, code: str) -> HttpResponseBase:
     """Start afresh from here."""
     version = await summaries.clear(user_id(request), code)

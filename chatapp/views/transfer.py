@@ -16,11 +16,12 @@ from django.utils.http import content_disposition_header
 
 from chatapp import wiring
 from chatapp.actions import exporting
-from chatapp.conversations import access, import_jobs
+from chatapp.conversations import ownership
+from chatapp.conversations.imports import jobs
 from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
 from chatapp.text.safety import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
-from chatapp.views.answers import signed_in, user_id, wants_fragment, wants_json
+from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
 
 # Seconds in which an import is taken to be done at once, so that its report is the answer.
@@ -40,11 +41,11 @@ NO_REPORT: dict[str, Any] = {
 }
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def export(request: HttpRequest, code: str) -> HttpResponseBase:
     """The conversation as a file: ``format`` is markdown, or json, which can be imported again."""
     person = user_id(request)
-    await access.aowned(person, code)
+    await ownership.aowned(person, code)
     form = request.GET.get("format") or "markdown"
     if form not in {"markdown", "json"}:
         raise InvalidInput.of("format", "Choose markdown or json.")
@@ -57,7 +58,7 @@ async def export(request: HttpRequest, code: str) -> HttpResponseBase:
     return response
 
 
-@signed_in("GET", "POST")
+@endpoint("GET", "POST")
 async def import_(request: HttpRequest) -> HttpResponseBase:
     """GET: what was imported. POST ``file``: our own export, ChatGPT's or Claude's, or a list.
 
@@ -68,7 +69,7 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
     """
     person = user_id(request)
     if request.method != "POST":
-        past = await import_jobs.apast(person)
+        past = await jobs.apast(person)
         if wants_json(request):
             return JsonResponse({"imports": [_as_json(one) for one in past]})
         values = {**await page_context(request), "imports": past, "section": "settings"}
@@ -83,7 +84,7 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
             raise
         values = {**await page_context(request), "error": error.as_dict(), "section": "settings"}
         return await rendered(request, "imported.html", values, status=error.status)
-    job = await import_jobs.aview(person, code, whole=wants_json(request))
+    job = await jobs.aview(person, code, whole=wants_json(request))
     if wants_json(request):
         made = 201 if job.report.get("imported") else 200
         return JsonResponse(_as_json(job), status=202 if job.open else made)
@@ -92,20 +93,20 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
     return await _page(request, job)
 
 
-@signed_in("GET")
+@endpoint("GET")
 async def import_job(request: HttpRequest, code: str) -> HttpResponseBase:
-    """How far an import is, and what became of it in the end."""
-    job = await import_jobs.aview(user_id(request), code, whole=wants_json(request))
+    """The progress of an import, and its result in the end."""
+    job = await jobs.aview(user_id(request), code, whole=wants_json(request))
     return JsonResponse(_as_json(job)) if wants_json(request) else await _page(request, job)
 
 
-@signed_in("POST")
+@endpoint("POST")
 async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     """End an import; what it has stored stays. One that has ended is left as it is."""
     person = user_id(request)
-    wiring.importer().cancel(await import_jobs.arequest_cancel(person, code))
+    wiring.importer().cancel(await jobs.arequest_cancel(person, code))
     await wiring.importer().wait(code, MOMENT)
-    job = await import_jobs.aview(person, code, whole=wants_json(request))
+    job = await jobs.aview(person, code, whole=wants_json(request))
     if wants_json(request):
         return JsonResponse(_as_json(job))
     if wants_fragment(request):
@@ -113,13 +114,13 @@ async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     return HttpResponseRedirect(reverse("import-job", args=[code]))
 
 
-def _as_json(job: import_jobs.ImportView) -> dict[str, Any]:
+def _as_json(job: jobs.ImportView) -> dict[str, Any]:
     """The report as it was ever answered, with the job around it."""
     values = job.as_json()
     return {**NO_REPORT, **values.pop("report"), **values}
 
 
-async def _page(request: HttpRequest, job: import_jobs.ImportView) -> HttpResponseBase:
+async def _page(request: HttpRequest, job: jobs.ImportView) -> HttpResponseBase:
     values = {"job": job, "report": job.report, "left_out": job.report.get("left_out")}
     if wants_fragment(request):
         return await rendered(request, "partials/imported.html", values)
@@ -133,7 +134,7 @@ async def _begun(request: HttpRequest, person: int) -> str:
     Raises InvalidInput, RequestTooLarge and ImportRunning.
     """
     importer = wiring.importer()
-    other = await import_jobs.arunning(person)
+    other = await jobs.arunning(person)
     if other is not None:
         raise ImportRunning(fields={"job": other})
     code = str(uuid.uuid4())

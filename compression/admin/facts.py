@@ -1,4 +1,4 @@
-"""What is known of one version, in words."""
+"""The facts of one version, in words."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def covered(summary: AbstractSummary, whole: store.StandsFor | None = None) -> s
 
 
 def spans(summary: Any, own: str) -> list[Fact]:
-    """What the text stands for in all, and what this version added to that; ``own``: its page."""
+    """The messages that the text stands for, and those this version added; ``own``: its page."""
     if not summary.through_seq:
         return [Fact(label="Stands for", value=covered(summary))]
     whole = store.stands_for(summary)
@@ -45,7 +45,7 @@ def spans(summary: Any, own: str) -> list[Fact]:
 
 
 def usage(summary: Any) -> str:
-    """What the next request took before and after; it is not taken for a person's change."""
+    """The size of the next request before and after; not measured for a person's change."""
     before, after = summary.usage_before, summary.usage_after
     if before is None or after is None:
         return "not measured"
@@ -63,7 +63,7 @@ def or_none(value: Any) -> Any:
 
 
 def price(summary: Any, *, by_person: bool) -> str:
-    """What the calls for it cost; a person's change takes none."""
+    """The cost of the calls for it; a person's change takes none."""
     if summary.cost:
         return f"{summary.cost} USD"
     return "none" if by_person else "not known"
@@ -86,7 +86,7 @@ def yes(value: bool) -> str:
 
 
 def bill(audit: Mapping[str, Any]) -> list[Fact]:
-    """What the version's floor, accounting and probe say; nothing for versions without them."""
+    """The version's floor, accounting and probe; nothing for versions without them."""
     bill, probe = audit.get("accounting"), audit.get("probe")
     facts = []
     # Of an extract there are no lines of a model's.

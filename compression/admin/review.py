@@ -189,7 +189,7 @@ class ReviewAdmin(ModelAdmin):
         return response
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """What the page of one object shows: ``facts`` and what else the template takes."""
+        """The context of one object's page: ``facts`` and what else the template takes."""
         raise NotImplementedError
 
     def change_view(
@@ -212,7 +212,7 @@ class ReviewAdmin(ModelAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """What was done to one object. Raises PermissionDenied."""
+        """The result of an action on one object. Raises PermissionDenied."""
         obj = self.get_object(request, unquote(object_id))
         more = {"title": self.shown(f"History of {obj}"), **(extra_context or {})}
         return super().history_view(request, object_id, more)

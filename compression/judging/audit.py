@@ -198,7 +198,7 @@ def check_entries(delta: Delta, items: Sequence[Item], ledger: Ledger) -> Checke
 
 
 class _EntryCheck:
-    """What the span's messages say, normalised once each when asked for."""
+    """The texts of the span's messages, normalised once each when asked for."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = {item.seq: item for item in items}
@@ -349,7 +349,7 @@ def audit(
     notes: Iterable[str] = (),
     wanted: Set[str] | None = None,
 ) -> Audit:
-    """What of the span's salient items the summary still holds, for the reviewer.
+    """The salient items of the span that the summary still holds, for the reviewer.
 
     Linear in the span: an item counts once, however often it was said. ``wanted`` are those
     items, where they were looked for already.

@@ -1,4 +1,4 @@
-"""What a compression costs and brings, on one ruler, for the version's audit. Pure."""
+"""The cost and the gain of a compression, on one ruler, for the version's audit. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Accounting:
     cost_after: float | None
     """US dollars of the same requests, nothing of them in a cache; None when no price is known."""
     lost_cache_tokens: int
-    """What the next request must have read anew, though an unchanged one would be in the provider's
-    prompt cache: everything behind the instructions."""
+    """Tokens that the next request must have read anew, though unchanged they would be in the
+    provider's prompt cache: everything behind the instructions."""
     lost_cache_cost: float | None
     """US dollars that those tokens cost more than cached ones; None when no price is known."""
     calls: int

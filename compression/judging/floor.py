@@ -1,4 +1,4 @@
-"""Whether a draft says enough of its messages to stand for them; and what code adds to a thin one.
+"""The floor: a draft must say enough of its messages to stand for them; code adds to a thin one.
 
 A summary that says nothing is the commonest way to lose a conversation: ``{"narrative": "ok"}`` is
 valid, short, and frees everything. So each draft is compared with what the deterministic extract
@@ -13,17 +13,17 @@ Both sides of the floor, with figures: ``tests/benchmarks/README.md``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from compression.exceptions import DraftRejected
 from compression.judging.cues import stems, telling
-from compression.judging.redaction import redacted
-from compression.judging.salience import facts, holds, normalise, quotations
+from compression.judging.said import Said, weight
+from compression.judging.salience import normalise
 from compression.ledger.ledger import VISIBLE, Addition, Delta, apply_delta, evict
 from compression.ledger.markdown import render
-from compression.summarizers.extractive import Found, Room, line_for, thirds_of
+from compression.summarizers.extractive import Found, Room, line_for
 from compression.types import Entry, EntryState, Item, Ledger, NarrativeLine, Section
 
 LEAST = 0.2
@@ -39,8 +39,6 @@ were said where these are few."""
 LEAST_SHARE, A_WORD, MOST_SHARE = 0.35, 1 / 4000, 0.6
 """Their share of all the draft's words: so much, and more for each different word that was said,
 since a long span holds many words by chance."""
-COPIED = 30
-"""Characters: a line so long that stands so in a message is copied from it."""
 FEW_WORDS = 12
 """Of different words in what was said: where there are fewer, nothing much was said."""
 SAYS_NOTHING = (
@@ -52,7 +50,7 @@ PART_SHARE = 0.2
 SPREAD_TOKENS, SPREAD_MESSAGES = 500, 6
 """Ruler tokens and messages of a span below which it is not looked at in thirds."""
 FILLED = (Section.DECISIONS, Section.FILES, Section.CONTEXT)
-"""What may be filled by code: rules are kept by another rule, and whether something is still to be
+"""Sections that code may fill: rules are kept by another rule, and whether something is still to be
 done no code knows."""
 
 Count = Callable[[str], int]
@@ -129,7 +127,7 @@ class Findings:
 
 
 class Floor:
-    """What the extract makes of these messages beside ``before``: the measure of every draft."""
+    """The extract of these messages beside ``before``: the measure of every draft."""
 
     def __init__(self, before: Ledger, items: Sequence[Item], count: Count, *, room: Room) -> None:
         """``room``: ruler tokens (of ``count``) that an extract of the items would have."""
@@ -137,40 +135,32 @@ class Floor:
         self._items = items
         self._count = count
         self._room, self._total = room.new, room.total
-        self._third_of = thirds_of(items)
-        self._plain = {
-            item.seq: " ".join(item.text.split()) for item in items if item.role != "tool"
-        }
-        standing = normalise(render(before))
-        found = [_told_by(part) for part in self._thirds()]
-        self._facts = tuple(
-            frozenset(one for one in told if not holds(standing, one)) for told, _ in found
-        )
-        self.salient: frozenset[str] = frozenset().union(*(one for pair in found for one in pair))
-        """What a reviewer would look for, see :func:`compression.judging.salience.salient`."""
+        self._said = Said(items, standing=render(before))
+        self.salient = self._said.salient
+        """Items a reviewer would look for, see :func:`compression.judging.salience.salient`."""
 
     def findings(self, after: Ledger) -> Findings:
         """The draft beside the extract."""
         new = _New.of(self._before, after)
         taken = max(SMALLEST_ROOM, self._count(new.text))
         words = telling(new.text)
-        known = [word for word in words if any(word in part for part in self._words)]
-        whole = _weight(words)
-        missing = self._needed - self._spoken_of(new)
+        known = [word for word in words if any(word in part for part in self._said.words)]
+        whole = weight(words)
+        missing = self._needed - self._said.spoken_of(new.narrative, new.entries)
         return Findings(
-            held=len(self._held(new)),
-            least=int(LEAST * len(self._held(self._extracted(min(taken, self._room))))),
-            extract=len(self._held(self._extract)),
-            words=_weight(known),
-            words_share=_weight(known) / whole if whole else 0.0,
-            least_words=min(LEAST_WORDS, OF_WORDS * self._vocabulary),
-            least_share=min(MOST_SHARE, LEAST_SHARE + A_WORD * self._vocabulary),
-            missing=tuple(self._range(third) for third in sorted(missing)),
+            held=len(self._said.held(new.text)),
+            least=int(LEAST * len(self._said.held(self._extracted(min(taken, self._room)).text))),
+            extract=len(self._said.held(self._extract.text)),
+            words=weight(known),
+            words_share=weight(known) / whole if whole else 0.0,
+            least_words=min(LEAST_WORDS, OF_WORDS * self._said.vocabulary),
+            least_share=min(MOST_SHARE, LEAST_SHARE + A_WORD * self._said.vocabulary),
+            missing=tuple(self._said.span_of(third) for third in sorted(missing)),
             thirds=len(self._needed),
             asked=_says(self._extract.text),
             says=_says(new.text),
             closes=_closed(self._before, after),
-            small_talk=self._vocabulary < FEW_WORDS,
+            small_talk=self._said.vocabulary < FEW_WORDS,
         )
 
     def filled(self, draft: Ledger, kept: Ledger) -> tuple[Ledger, tuple[str, ...]]:
@@ -181,12 +171,13 @@ class Floor:
         """
         new = _New.of(self._before, kept)
         room = self._room - self._count(new.text)
-        held, missing = set(self._held(new)), set(self._needed - self._spoken_of(new))
-        enough = int(ENOUGH * len(self._held(self._extract)))
+        held = set(self._said.held(new.text))
+        missing = set(self._needed - self._said.spoken_of(new.narrative, new.entries))
+        enough = int(ENOUGH * len(self._said.held(self._extract.text)))
         chosen: list[Addition] = []
         for addition in self._candidates(missing):
-            thirds = {self._third_of[seq] for seq in addition.sources}
-            more = self._held(_New(entries=(_entry(addition),))) - held
+            thirds = {self._said.third_of[seq] for seq in addition.sources}
+            more = self._said.held(addition.text) - held
             if not missing & thirds and (not more or len(held) >= enough):
                 continue
             room -= self._count(line_for(addition))
@@ -204,7 +195,7 @@ class Floor:
         ranked = [one for section in FILLED for one in self._found.ranked(section) if one in lines]
         return sorted(
             ranked,
-            key=lambda one: not any(self._third_of[seq] in missing for seq in one.sources),
+            key=lambda one: not any(self._said.third_of[seq] in missing for seq in one.sources),
         )
 
     def applied(self, ledger: Ledger, delta: Delta) -> Ledger:
@@ -223,13 +214,9 @@ class Floor:
         """The thirds of which a draft must speak: those from which the extract has a line."""
         tokens = sum(item.tokens for item in self._items)
         short = tokens < SPREAD_TOKENS or len(self._items) < SPREAD_MESSAGES
-        if short or self._vocabulary < FEW_WORDS:
+        if short or self._said.vocabulary < FEW_WORDS:
             return frozenset()
-        return self._spoken_of(_New(entries=self._extract.entries))
-
-    @cached_property
-    def _vocabulary(self) -> float:
-        return _weight(frozenset().union(*self._words))
+        return self._said.spoken_of((), self._extract.entries)
 
     @cached_property
     def _found(self) -> Found:
@@ -249,68 +236,6 @@ class Floor:
     def _merged(self, delta: Delta) -> _New:
         merged, _ = evict(self.applied(self._before, delta), self._total, self._count)
         return _New.of(self._before, merged)
-
-    @cached_property
-    def _words(self) -> tuple[frozenset[str], ...]:
-        """The words of what was said, by thirds."""
-        return tuple(
-            frozenset().union(*(telling(item.text) for item in part if item.role != "tool"))
-            for part in self._thirds()
-        )
-
-    def _thirds(self) -> Iterator[list[Item]]:
-        for third in range(3):
-            yield [item for item in self._items if self._third_of[item.seq] == third]
-
-    def _range(self, third: int) -> tuple[int, int]:
-        seqs = [seq for seq, of in self._third_of.items() if of == third]
-        return min(seqs), max(seqs)
-
-    def _held(self, new: _New) -> frozenset[str]:
-        """The facts of the messages that stand in these lines."""
-        text = normalise(new.text)
-        return frozenset(one for facts in self._facts for one in facts if holds(text, one))
-
-    def _spoken_of(self, new: _New) -> frozenset[int]:
-        """The thirds from which one of the entries comes, or of which the narrative tells."""
-        found: set[int] = set()
-        for line in new.narrative:
-            found |= self._told_in(line.text)
-        for entry in new.entries:
-            cited = {self._third_of[seq] for seq in entry.sources if self._bears_out(seq, entry)}
-            found |= cited or self._told_in(entry.text, most=1)
-        return frozenset(found)
-
-    def _told_in(self, text: str, *, most: int = 3) -> frozenset[int]:
-        """The thirds that share a fact or two words with a text; with ``most`` the likeliest.
-
-        What is copied from a message tells of that message alone.
-        """
-        copied = " ".join(text.split())
-        if len(copied) >= COPIED:
-            where = {self._third_of[seq] for seq, said in self._plain.items() if copied in said}
-            if where:
-                return frozenset(where)
-        words, plain = telling(text), normalise(text)
-        shared = {}
-        for third, (known, stated) in enumerate(zip(self._words, self._facts, strict=True)):
-            shared[third] = _weight(words & known)
-            shared[third] += 2 * sum(holds(plain, one) for one in stated)
-        ranked = sorted(shared, key=lambda third: -shared[third])
-        return frozenset(third for third in ranked[:most] if shared[third] >= 2)
-
-    def _bears_out(self, seq: int, entry: Entry) -> bool:
-        """Whether an entry has anything to do with a message that it cites."""
-        if seq not in self._third_of:
-            return False
-        said = self._plain.get(seq)
-        if said is None:
-            # A tool's result speaks in no words: what stands in it was checked entry by entry.
-            return True
-        if telling(entry.text) & telling(said):
-            return True
-        text = normalise(entry.text)
-        return any(holds(text, one) for one in facts(said))
 
 
 def check_part(before: Ledger, delta: Delta, items: Sequence[Item], count: Count) -> None:
@@ -360,19 +285,9 @@ def _plain(text: str) -> str:
     return normalise(text).rstrip(".。! ")
 
 
-def _entry(addition: Addition) -> Entry:
-    return Entry(id=0, section=addition.section, text=addition.text, sources=addition.sources)
-
-
-def _told_by(items: Iterable[Item]) -> tuple[frozenset[str], frozenset[str]]:
-    """The facts of the items, and what they quote. Secrets are left out of both."""
-    parts = [part for item in items for part in redacted(item.text)]
-    return frozenset().union(*map(facts, parts)), frozenset().union(*map(quotations, parts))
-
-
 def _says(text: str) -> bool:
     """Whether a text is more than a word or two."""
-    return _weight(stems(text)) >= 2 or len(text.split()) > 2
+    return weight(stems(text)) >= 2 or len(text.split()) > 2
 
 
 def _closed(before: Ledger, after: Ledger) -> bool:
@@ -382,8 +297,3 @@ def _closed(before: Ledger, after: Ledger) -> bool:
         entry.state is EntryState.LIVE and states.get(entry.id) is not EntryState.LIVE
         for entry in before.entries
     )
-
-
-def _weight(words: Iterable[str]) -> float:
-    """How many words; two characters of a script without blanks meet by chance, and are half."""
-    return sum(0.5 if len(word) == 2 else 1.0 for word in words)

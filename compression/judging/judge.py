@@ -1,4 +1,4 @@
-"""Whether a draft is fit to be applied, and its measures on one ruler. Pure, and slow.
+"""The judgement of a draft: is it fit to be applied, and its measures on one ruler. Pure, and slow.
 
 What a summariser can repair it repairs itself, entry by entry; this is the last door, the same
 for every summariser.
@@ -73,7 +73,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a draft is judged against."""
+    """The messages, sizes and settings that a draft is judged against."""
 
     base_text: str
     base_ledger: Ledger
@@ -154,7 +154,7 @@ def judge(draft: Draft, case: Case) -> Judgement:
 
 
 def with_room(ledger: Ledger, case: Case) -> tuple[Ledger, tuple[str, ...]]:
-    """What a draft, or the parts of one, have come to, without the rules that have no room.
+    """The ledger of a draft, or of parts of one, without the rules that have no room.
 
     See :func:`compression.ledger.bounding.bounded`.
     """
@@ -213,7 +213,7 @@ def _floor(case: Case, cap: int) -> Floor:
 
 
 def _check_kept(base: Ledger, new: Ledger) -> None:
-    """What no machine may change is still there, word for word (I13, I18)."""
+    """Check that what no machine may change is still there, word for word (I13, I18)."""
     entries = {entry.id: entry for entry in new.entries}
     for entry in base.entries:
         if not _kept(entry, entries.get(entry.id)):

@@ -1,4 +1,4 @@
-"""What in a text must not be got wrong: numbers, names, paths, URLs, identifiers, quotations.
+"""Items of a text that must not be got wrong: numbers, names, paths, URLs, identifiers, quotations.
 
 Pure, and linear in the text: every repetition of the patterns is bounded.
 """
@@ -62,7 +62,7 @@ def evidence(text: str) -> frozenset[str]:
 
 
 def facts(text: str) -> frozenset[str]:
-    """What of a text no summary holds by chance: evidence, names, quotations of several words.
+    """Items that no summary holds by chance: evidence, names, quotations of several words.
 
     Normalised. Single digits are too common to say anything and are left out.
     """
@@ -78,7 +78,7 @@ def salient(text: str) -> frozenset[str]:
 
 
 def quotations(text: str) -> frozenset[str]:
-    """What stands between quotation marks, normalised."""
+    """The texts between quotation marks, normalised."""
     return frozenset(
         normalise(group) for groups in QUOTATION.findall(text) for group in groups if group.strip()
     )

@@ -1,4 +1,4 @@
-"""What a draft adds to that which is never evicted: as much of it as there is room for. Pure.
+"""Additions of a draft to the entries that are never evicted, as far as there is room. Pure.
 
 A live constraint stands in every later request, and so does an open end. A model that takes each
 sentence for a rule would fill the window with them, and its whole draft would have to be refused.

@@ -101,7 +101,7 @@ def _edited_narrative(ledger: Ledger, lines: list[ParsedLine]) -> tuple[Narrativ
 
 
 def delta_from_markdown(text: str) -> Delta:
-    """What a model proposes that answered under the summary's headings instead of in JSON.
+    """The proposals of a model that answered under the summary's headings instead of in JSON.
 
     It cannot resolve, supersede or lift. Raises :class:`DraftRejected` when no heading is known.
     """

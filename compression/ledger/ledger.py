@@ -60,7 +60,7 @@ class Lift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """What one span changes: operations on the ledger, proposed by a model."""
+    """The changes by one span: operations on the ledger, proposed by a model."""
 
     narrative: str = ""
     add: tuple[Addition, ...] = ()
@@ -197,7 +197,7 @@ class _Merge:
     notes: list[str] = field(default_factory=list)
     _known: set[tuple[Section, str]] = field(default_factory=set)
     _removed: set[str] = field(default_factory=set)
-    """What a person struck out; it does not come back under another heading either."""
+    """Entries that a person struck out; they do not come back under another heading either."""
     _next_id: int = 0
 
     def __post_init__(self) -> None:
@@ -279,7 +279,7 @@ class _Merge:
 
 
 def _key(section: Section, text: str) -> tuple[Section, str]:
-    """What makes two entries the same."""
+    """The key by which two entries are the same."""
     return section, _plain(text)
 
 

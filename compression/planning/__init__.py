@@ -1,1 +1,1 @@
-"""What to compress and when. Pure: no database, no model."""
+"""Plan and policy: which messages to compress, and when. Pure: no database, no model."""

@@ -30,7 +30,7 @@ _MASKED = re.compile(r"\[[^\n\[\]]{1,100} result masked: ")
 
 
 def placeholder(item: Item) -> str:
-    """What stands for a tool item's result, such as ``[shell result masked: exit code 0, …]``."""
+    """The stand-in for a tool item's result, such as ``[shell result masked: exit code 0, …]``."""
     name = re.sub(r"[^\w.:-]+", "_", item.tool_name)[:60] or "tool"
     size = f"{len(item.text.encode('utf-8', 'surrogatepass')):,} bytes"
     lines = item.text.count("\n") + 1

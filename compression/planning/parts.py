@@ -47,13 +47,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked of a model, and what is left to the extract, which comes first."""
+    """The parts that a model is asked for, and those left to the extract, which comes first."""
 
     chunks: tuple[Chunk, ...]
     oldest: tuple[Item, ...] = ()
     """Messages that no model is asked about; of the last perhaps only the beginning."""
     nonce: str = ""
-    """What the chunks are quoted with; their sizes hold for no other."""
+    """The mark that the chunks are quoted with; their sizes hold for no other."""
     originals: Mapping[int, Item] = field(default_factory=dict)
     """The messages by seq as they are, neither cut nor divided."""
 
@@ -173,7 +173,7 @@ def _longest(item: Item, free: int, size: Size) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What the finished parts of a span have come to."""
+    """The result of a span's finished parts."""
 
     draft: Draft
     through_seq: int

@@ -1,4 +1,4 @@
-"""Which span to compress, and where the boundary goes. Pure, and linear in the messages.
+"""The choice of the span to compress and of the boundary. Pure, and linear in the messages.
 
 A cut lies only where a user turn starts, so that a tool call and its results stay together, and
 never behind an open turn. All shares are of the budget (window minus reserve).

@@ -1,4 +1,4 @@
-"""What to do before the next request: a pure function of usage, settings and state.
+"""The next step before a request: a pure function of usage, settings and state.
 
 The rungs, from cheap to costly: continue, mask, prepare, compress, truncate, wind down, block.
 """
@@ -45,7 +45,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
-    """What the conversation could do now."""
+    """The options of the conversation now."""
 
     ready: bool = False
     """A prepared draft waits."""
@@ -74,7 +74,7 @@ class PolicyState:
 
 
 def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decision:
-    """What to do first; the caller does it and asks again until nothing is left to do.
+    """The first step; the caller does it and asks again until nothing is left to do.
 
     ``continue``, ``prepare`` (in the background) and ``block`` end the loop.
     """

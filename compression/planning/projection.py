@@ -1,4 +1,4 @@
-"""How a provider counts one conversation, by what it reported of its last requests. Pure.
+"""A model of how a provider counts one conversation, from its last reports. Pure.
 
 A model's calibration is smoothed over all its conversations and kept within bounds. What the
 provider said of this conversation's last request holds whatever these bounds say: the line that
@@ -24,7 +24,7 @@ ENOUGH = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a provider counted for one request."""
+    """The provider's count of one request."""
 
     counted: int
     """Ruler tokens of the request."""

@@ -1,4 +1,4 @@
-"""What the machine writes: applied, prepared and failed drafts. Each function is one transaction.
+"""The machine's writes: applied, prepared and failed drafts. Each function is one transaction.
 
 Every one of them is guarded by the version that the draft was made on, so that a person's change
 or another run's always wins over a draft that comes late.
@@ -43,7 +43,7 @@ SOURCE_CHANGED = "A message that it stands for was changed or removed."
 NO_SUCCESS = (SummaryStatus.REJECTED.value, SummaryStatus.FAILED.value)
 NOT_WHOLE = (*NO_SUCCESS, SummaryStatus.PARTIAL.value)
 REQUESTS = (Trigger.THRESHOLD.value, Trigger.OVERFLOW.value)
-"""What a run is for that a request waits for."""
+"""Triggers that block a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

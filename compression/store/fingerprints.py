@@ -1,4 +1,4 @@
-"""Whether what a summary was made of is still what the conversation says (I14)."""
+"""Fingerprints: is the source of a summary still what the conversation says (I14)?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Fingerprint:
         self._empty = False
 
     def hexdigest(self) -> str:
-        """What it is so far, hexadecimal; empty when there are no items."""
+        """The fingerprint so far, hexadecimal; empty when there are no items."""
         return "" if self._empty else self._digest.hexdigest()
 
 

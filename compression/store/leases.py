@@ -1,4 +1,4 @@
-"""Who may compress a conversation now: claims that expire by the database's clock.
+"""Leases on the compression of a conversation: claims that expire by the database's clock.
 
 Each function is its own unit of work: one UPDATE or one SELECT, but for :func:`cancel`.
 """
@@ -25,7 +25,7 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionState:
-    """What a screen shows of a run, derived from the lease each time, never remembered."""
+    """A run as a screen shows it, derived from the lease each time, never remembered."""
 
     running: bool = False
     trigger: Trigger | None = None
@@ -33,7 +33,7 @@ class CompressionState:
     """The page's courtesy: a send is accepted all the same."""
     started_at: datetime | None = None
     died: Trigger | None = None
-    """What the last run was for, if it ended with its process and none has begun since."""
+    """The trigger of the last run, if it ended with its process and none has begun since."""
 
 
 def claim(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> str | None:
@@ -82,7 +82,7 @@ def promote(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> boo
 
 
 def lease_trigger(conversation_id: int, token: str) -> Trigger | None:
-    """What the run with this token works for now; None when the lease is lost."""
+    """The trigger that the run with this token works for now; None when the lease is lost."""
     trigger = (
         conversations(conversation_id)
         .filter(compression_token=token)
@@ -136,7 +136,7 @@ def release_all() -> int:
 
 
 def compression_state(conversation: CompressibleConversation) -> CompressionState:
-    """What runs for this row as it was read; asks the database's clock only if a token is set."""
+    """The run for this row as it was read; asks the database's clock only if a token is set."""
     token = conversation.compression_token
     if not token:
         return CompressionState()
@@ -161,7 +161,7 @@ def under_way() -> Q:
 
 
 def read_state(conversation_id: int) -> CompressionState:
-    """What runs now; not running when the conversation does not exist."""
+    """The run under way; not running when the conversation does not exist."""
     row = conversations(conversation_id).exclude(free()).first()
     if row is None:
         return CompressionState()

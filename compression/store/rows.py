@@ -29,7 +29,7 @@ RELEASED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """What a conversation's summary is now, all of one commit."""
+    """The summary of a conversation now, all of one commit."""
 
     conversation_id: int
     text: str = ""

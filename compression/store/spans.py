@@ -1,4 +1,4 @@
-"""What a version stands for: its own span, and those of the versions before it."""
+"""The messages that a version stands for: its own span, and those of the versions before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person does to a summary: undo, redo, restore, edit, clear. Each is one transaction.
+"""A person's changes to a summary: undo, redo, restore, edit, clear. Each is one transaction.
 
 Every change writes version n+1 with one conditional UPDATE. A version may be restored only while
 every message that it stands for is still what it was (I14).
@@ -86,7 +86,7 @@ def undone(conversation_id: int) -> bool:
 
 
 def redoes(conversation_id: int) -> Trigger | None:
-    """What made the version that :func:`redo` would bring back; None when there is none."""
+    """The trigger of the version that :func:`redo` would bring back; None when there is none."""
     following = _following(read_base(conversation_id))
     return None if following is None else read_version(conversation_id, following).trigger
 

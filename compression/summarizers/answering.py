@@ -1,4 +1,4 @@
-"""What a summariser's model is asked to answer, and what its answer says. Pure."""
+"""The answer that a summariser's model is asked for, and how it is read. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SCHEMA: Mapping[str, Any] = {
         ),
     },
 }
-"""What is asked for, in the shape of OpenAI's ``response_format``."""
+"""The requested answer, in the shape of OpenAI's ``response_format``."""
 
 
 def read_delta(text: str) -> Delta:

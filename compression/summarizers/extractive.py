@@ -157,7 +157,7 @@ def thirds_of(items: Sequence[Item]) -> dict[int, int]:
 
 
 class Found:
-    """What one walk over the messages has found. It takes seconds for a very long conversation."""
+    """The findings of one walk over the messages. It takes seconds for a very long conversation."""
 
     def __init__(self, items: Sequence[Item], *, focus: str = "") -> None:
         self._focus = frozenset(focus.casefold().split())

@@ -25,7 +25,7 @@ Keep = Callable[[Finished], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aids:
-    """What a fold is helped by."""
+    """The extract and the limits that a fold works with."""
 
     extract: Summarizer | None
     may_extract: Callable[[], Awaitable[bool]]
@@ -164,7 +164,7 @@ class _Fold:
         return self._draft
 
     async def _oldest(self, plan: Plan, ledger: Ledger, parts: int, calls: int) -> None:
-        """What more calls than may be made would take is the extract's."""
+        """The parts beyond the calls that may be made are the extract's."""
         at = Progress(
             part=self._done + 1,
             parts=parts,
@@ -253,7 +253,7 @@ class _Fold:
         self._done += 1
 
     async def _keep(self, chunk: Chunk, plan: Plan) -> None:
-        """What a model has finished; another may yet write what the extract made since."""
+        """Keep what a model has finished; another may yet write what the extract made since."""
         assert self._draft is not None
         said = plan.originals[chunk.through_seq].text[: chunk.said]
         if self._missed or (chunk.said and not said.endswith(chunk.items[-1].text)):
@@ -273,13 +273,13 @@ class _Fold:
         )
 
     def _unkept(self, failed: Spent) -> Spent:
-        """What was spent since the last part was kept, on the one that failed too."""
+        """The cost since the last part was kept, including the one that failed."""
         spent = self._draft.spent if self._draft else Spent()
         return spent.without(self._kept) + failed
 
 
 class _Pace:
-    """How long the parts take."""
+    """The pace at which parts are made."""
 
     def __init__(self) -> None:
         self._tokens_left = 0

@@ -1,4 +1,4 @@
-"""Who is asked for a draft, one after another, until there is one that is fit."""
+"""The summarisers asked for a draft, one after another, until there is one that is fit."""
 
 from __future__ import annotations
 

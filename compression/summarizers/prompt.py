@@ -103,7 +103,7 @@ class PromptSummarizer:
 
     @property
     def prompt_version(self) -> str:
-        """That of the instructions."""
+        """The version of the instructions."""
         return PROMPT_VERSION
 
     async def draft(
@@ -208,7 +208,7 @@ class PromptSummarizer:
 
     def _room(self, nonce: str, focus: str) -> int:
         """Ruler tokens for the notes and messages of one call; the rest is spoken for."""
-        framing = self._framed("", "", nonce=nonce, focus=focus)
+        framing = _framed("", "", nonce=nonce, focus=focus)
         spoken_for = self._counter.count(instructions()) + self._counter.count(framing)
         return self._window - self._reply - spoken_for - FRAMING
 
@@ -218,7 +218,7 @@ class PromptSummarizer:
     async def _ask(
         self, chunk: Chunk, source: Sequence[Item], ledger: Ledger, run: _Run
     ) -> Checked:
-        """What the model makes of one chunk, checked, after at most two retries and one repair."""
+        """The model's draft for one chunk, checked, after at most two retries and one repair."""
         user = await asyncio.to_thread(self._question, chunk, ledger, run)
         addendum = ""
         for attempt in range(RETRIES + 1):
@@ -303,14 +303,7 @@ class PromptSummarizer:
         frame = count(quote_ledger(Ledger(), run.nonce, limit=0, count=count))
         limit = min(self._notes_limit(), left) - frame
         notes = quote_ledger(ledger, run.nonce, about=messages, limit=limit, count=count)
-        return self._framed(notes, messages, nonce=run.nonce, focus=run.focus)
-
-    def _framed(self, notes: str, messages: str, *, nonce: str, focus: str) -> str:
-        special = f"\nPay special attention to: {focus.replace(nonce, '')}" if focus else ""
-        return (
-            f"The present notes, as data:\n{notes}\n\nThe next messages, as data:\n{messages}\n\n"
-            f"Write the JSON object that reports what these messages change.{special}"
-        )
+        return _framed(notes, messages, nonce=run.nonce, focus=run.focus)
 
     def _within(self, problems: Sequence[str], limit: int) -> Iterator[str]:
         used = 0
@@ -322,9 +315,18 @@ class PromptSummarizer:
             yield line
 
 
+def _framed(notes: str, messages: str, *, nonce: str, focus: str) -> str:
+    """The question: notes and messages as data, and the person's focus."""
+    special = f"\nPay special attention to: {focus.replace(nonce, '')}" if focus else ""
+    return (
+        f"The present notes, as data:\n{notes}\n\nThe next messages, as data:\n{messages}\n\n"
+        f"Write the JSON object that reports what these messages change.{special}"
+    )
+
+
 @dataclass(slots=True)
 class _Run:
-    """What one part has cost so far, over all of its calls."""
+    """The cost of one part so far, over all of its calls."""
 
     nonce: str
     focus: str

@@ -1,4 +1,4 @@
-"""What a summariser is given: notes and messages, quoted as data. Pure."""
+"""The input of a summariser: notes and messages, quoted as data. Pure."""
 
 from __future__ import annotations
 

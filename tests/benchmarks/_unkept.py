@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
-from chatapp.conversations.progress import Checkpoint
+from chatapp.conversations.turns.progress import Checkpoint
 from chatapp.turns.checkpoints import Checkpoints
 from tests.server_settings import *  # noqa: F403
 from tests.server_settings import INSTALLED_APPS as _INSTALLED_APPS

@@ -94,7 +94,7 @@ def _fill(count: int) -> int:
 
 def _prepare(conversation_id: int) -> None:
     from chatapp.context.request import build_request, request_sizes
-    from chatapp.conversations.reading import snapshot_with_tail
+    from chatapp.conversations.messages.reading import snapshot_with_tail
     from compression.tokens import default_counter
 
     counter = default_counter()

@@ -13,8 +13,10 @@ from django.contrib.auth.models import User
 
 from chatapp.context.request import ConversationSnapshot, build_request, request_sizes
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import access, pins, progress, replacing, sending
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations import lifecycle
+from chatapp.conversations.messages import pins
+from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.conversations.turns import progress, replacing, sending
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, TurnStatus
 from chatapp.turns import fitting
@@ -43,7 +45,7 @@ class Actor:
     def __init__(self) -> None:
         self.runner = asyncio.Runner()
         self.person = User.objects.create_user(f"person {next(_names)}")
-        self.oracle = Oracle(code=access.create(self.person.pk))
+        self.oracle = Oracle(code=lifecycle.create(self.person.pk))
         self.others: list[Oracle] = []
         self.marks = itertools.count(1)
         self.numbers = itertools.count(1)

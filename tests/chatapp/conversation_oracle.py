@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatapp.context.request import BuiltRequest, ConversationSnapshot
-from chatapp.conversations import reading
+from chatapp.conversations.messages import reading
 from chatapp.models import Conversation, Message, Summary
 from compression import store
 from compression.ports import TokenCounter

@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import User
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import reading, sending
+from chatapp.conversations.messages import reading
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.profiles import alearn
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.turns import sending
 from chatapp.live.bus import Bus, Published, Subscription
 from chatapp.llm.activity_log import ActivityLog, RecordedClient
 from chatapp.llm.catalogue import Catalogue

@@ -12,7 +12,8 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.utils import timezone
 
-from chatapp.conversations import access, beginning, progress, sending
+from chatapp.conversations import lifecycle
+from chatapp.conversations.turns import beginning, progress, sending
 from chatapp.live.view_models import ContextView
 from chatapp.models import Conversation, Message, Turn, TurnStatus
 
@@ -39,7 +40,7 @@ def context_view(row: Conversation, tail_tokens: int) -> ContextView:
 
 
 def new(owner: User) -> str:
-    return access.create(owner.pk)
+    return lifecycle.create(owner.pk)
 
 
 def row_of(code: str) -> Conversation:

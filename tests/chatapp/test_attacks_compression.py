@@ -14,7 +14,8 @@ from django.contrib.auth.models import User
 
 from chatapp.context.request import BASE_INSTRUCTIONS, request_sizes
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import branching, replacing, sending
+from chatapp.conversations import branching
+from chatapp.conversations.turns import replacing, sending
 from chatapp.models import Conversation, Message, Summary
 from chatapp.turns.fitting import FittingDeps, prepare_in_background
 from compression import services, store

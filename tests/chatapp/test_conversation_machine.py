@@ -21,7 +21,9 @@ from hypothesis.stateful import (
 )
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import branching, pins, replacing, sending
+from chatapp.conversations import branching
+from chatapp.conversations.messages import pins
+from chatapp.conversations.turns import replacing, sending
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, Message, TurnStatus
 from compression import services, store

@@ -14,7 +14,7 @@ from django.test import AsyncClient
 from django.utils import timezone
 
 from chatapp import wiring
-from chatapp.conversations import spending
+from chatapp.conversations.turns import spending
 from chatapp.errors import DailyLimit
 from chatapp.llm import activity_log
 from chatapp.llm.client import ChatRequest

@@ -42,9 +42,9 @@ def in_the_chat() -> dict[str, str]:
         "assistant": reply,
         "tool": message(9, "tool", TEXT),
     }
-    found: dict[str, str] = {name: feed(page([one])).above for name, one in articles.items()}
+    found: dict[str, str] = {name: feed(page([one])).live for name, one in articles.items()}
     found |= {f"{name}, caught up": render_event(state([one])) for name, one in articles.items()}
-    found["open"] = feed(page([open_reply], turn=open_turn)).above
+    found["open"] = feed(page([open_reply], turn=open_turn)).live
     parts = passage(TEXT, terms_of("day خواهم"))
     found["search"] = (
         render_to_string(
@@ -89,7 +89,7 @@ def test_n07_thoughts_that_stream_look_as_on_a_page_loaded_then(
     for first, last in pairwise(edges):
         shown += renderer.feed("", thoughts[first:last]).thoughts_html
         so_far = turn(8, "streaming", finished_at=None, reasoning=thoughts[:last])
-        loaded = feed(page([message(8, "assistant", "", status="streaming")], turn=so_far)).above
+        loaded = feed(page([message(8, "assistant", "", status="streaming")], turn=so_far)).live
         assert f'class="thoughts">{shown}</div>' in loaded
 
 

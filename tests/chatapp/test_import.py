@@ -16,7 +16,7 @@ from django.db import DatabaseError, connections
 
 from chatapp.actions.importing import ImportReport, import_openai_messages
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.importing import store_import
+from chatapp.conversations.imports.storing import store_import
 from chatapp.models import Conversation, Message, TitleSource, Turn
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.tokens import CharacterCounter, default_counter

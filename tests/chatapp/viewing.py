@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from chatapp.asgi import application
-from chatapp.conversations import progress, sending
+from chatapp.conversations.turns import progress, sending
 from chatapp.live import events
 from chatapp.turns.announcer import common
 from tests.inprocess import JSON

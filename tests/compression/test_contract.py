@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 from django.test import TransactionTestCase
 
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.models import Conversation
 from compression.contract import ContractTests
 from compression.ports import Transcript

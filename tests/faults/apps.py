@@ -32,7 +32,7 @@ class Hastened(AppConfig):
     def ready(self) -> None:
         """Change the constants of this process, which is a test's own."""
         from chatapp import consumers
-        from chatapp.conversations import progress, sending
+        from chatapp.conversations.turns import progress, sending
         from chatapp.deployment import daphne
         from chatapp.live import bus
         from chatapp.llm import catalogue

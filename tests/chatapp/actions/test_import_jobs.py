@@ -29,7 +29,7 @@ from django.utils import timezone
 from chatapp import wiring
 from chatapp.actions import importing
 from chatapp.actions.import_jobs import ORPHANED_AFTER
-from chatapp.conversations.importing import VERSIONS_AT_ONCE
+from chatapp.conversations.imports.storing import VERSIONS_AT_ONCE
 from chatapp.errors import ImportRunning
 from chatapp.models import Conversation, ImportJob, Message, Summary, Turn
 from chatapp.views import transfer

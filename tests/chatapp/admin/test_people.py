@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
-from chatapp.conversations.records import record_act
+from chatapp.conversations.access_log import record_act
 from chatapp.models import AccessRecord, ModelProfile
 from tests.reviewing import browser_of, page
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatapp.conversations import access, searching
+from chatapp.conversations import lifecycle, searching
 from chatapp.conversations.searching import HITS, Found, search
 from chatapp.errors import NotFound, SearchTooSlow
 from chatapp.models import Conversation, Message
@@ -109,7 +109,7 @@ def test_i19_nothing_of_others_is_found(alice: User, bob: User) -> None:
     """
     code = new(alice)
     add(code, "a secret of alice")
-    access.change(alice.pk, code, {"title": "secret title"})
+    lifecycle.change(alice.pk, code, {"title": "secret title"})
     found = search(bob.pk, "secret")
     assert (found.messages, found.titles) == ([], [])
     with pytest.raises(NotFound):
@@ -125,11 +125,11 @@ def test_i31_what_was_deleted_or_superseded_is_not_found(alice: User) -> None:
     add(code, "lost word", "old word")
     Message.objects.filter(seq=2).update(superseded_at=timezone.now())
     assert seqs(search(alice.pk, "word")) == [1]
-    access.change(alice.pk, code, {"title": "word"})
-    access.set_flag(alice.pk, code, "deleted_at", on=True)
+    lifecycle.change(alice.pk, code, {"title": "word"})
+    lifecycle.set_flag(alice.pk, code, "deleted_at", on=True)
     found = search(alice.pk, "word")
     assert (found.messages, found.titles) == ([], [])
-    access.set_flag(alice.pk, code, "deleted_at", on=False)
+    lifecycle.set_flag(alice.pk, code, "deleted_at", on=False)
     assert seqs(search(alice.pk, "word")) == [1]
 
 
@@ -187,7 +187,7 @@ def test_newest_first_and_within_one_conversation(alice: User) -> None:
 
 def test_titles_are_found(alice: User) -> None:
     for title in ("Grüne Äpfel", "Apples & pears", "Other"):
-        access.change(alice.pk, new(alice), {"title": title})
+        lifecycle.change(alice.pk, new(alice), {"title": title})
     assert [
         "".join(part.text for part in one.parts) for one in search(alice.pk, "äpfel").titles
     ] == ["Grüne Äpfel"]

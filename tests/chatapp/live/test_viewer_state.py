@@ -14,8 +14,8 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from chatapp import consumers, wiring
-from chatapp.conversations import progress
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, TurnStatus
 from chatapp.turns.fitting import FittingDeps, prepare_in_background
 from compression import conf, services, store

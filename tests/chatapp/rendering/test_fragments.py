@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.utils.html import strip_tags
 
-from chatapp.conversations.progress import interruption
+from chatapp.conversations.turns.progress import interruption
 from chatapp.live import events
 from chatapp.live.view_models import CompressionView
-from chatapp.rendering import markdown, wording
+from chatapp.rendering import labels, markdown
 from chatapp.rendering.fragments import render_event
 from chatapp.templatetags.chat import feed
 from tests.chatapp.rendering.samples import (
@@ -185,8 +185,8 @@ class TestDelta:
             closed, open_html = closed + update.closed_html, update.open_html
         reply = message(8, "assistant", "", status="streaming")
         shown = feed(page([reply], turn=turn(8, "streaming", finished_at=None, text=text)))
-        assert f'<div id="m-8-closed" class="closed">{closed}</div>' in shown.above
-        assert f'<div id="m-8-open" class="open">{open_html}</div>' in shown.above
+        assert f'<div id="m-8-closed" class="closed">{closed}</div>' in shown.live
+        assert f'<div id="m-8-open" class="open">{open_html}</div>' in shown.live
 
 
 class TestArticles:
@@ -206,33 +206,33 @@ class TestArticles:
             message=reply,
             ended=ended,
         )
-        fresh = feed(page([reply], turns=[ended])).above
+        fresh = feed(page([reply], turns=[ended])).live
         marks = ' hx-swap-oob="message:#feed" data-event="turn-finished" data-event-no="42"'
         streamed = render_event(event)
         assert marks in streamed
         assert streamed.replace(marks, "").startswith(fresh)
 
     def test_the_streaming_reply_is_busy_and_the_finished_one_is_not(self) -> None:
-        busy = Elements(feed(page([message(8, "assistant", "", status="streaming")])).above)
+        busy = Elements(feed(page([message(8, "assistant", "", status="streaming")])).live)
         assert busy.of_id("m-8")["aria-busy"] == "true"
-        done = Elements(feed(page([message(8, "assistant", "x")])).above)
+        done = Elements(feed(page([message(8, "assistant", "x")])).live)
         assert "aria-busy" not in done.of_id("m-8")
 
     def test_headings_are_you_and_the_model(self) -> None:
-        shown = feed(page([message(1), message(2, "assistant", "x", model="some-model")])).above
+        shown = feed(page([message(1), message(2, "assistant", "x", model="some-model")])).live
         assert '<h2 id="m-1-by">You</h2>' in shown
         assert '<h2 id="m-2-by">some-model</h2>' in shown
 
     def test_superseded_messages_are_not_on_the_page_and_leave_the_screen(self) -> None:
         gone = message(2, "assistant", "x", superseded=True)
-        assert "m-2" not in feed(page([message(1), gone])).above
+        assert "m-2" not in feed(page([message(1), gone])).live
         html = render_event(events.MessageChanged(**ENVELOPE, message=gone))
         assert "data-superseded" in Elements(html).of_id("m-2")
 
     def test_messages_up_to_the_boundary_stand_beneath_the_divider(self) -> None:
         shown = feed(page([message(6), message(7)], compression=compressed()))
-        assert Elements(shown.beneath).of_id("m-6")["data-beneath"] == ""
-        assert "data-beneath" not in Elements(shown.above).of_id("m-7")
+        assert Elements(shown.summarised).of_id("m-6")["data-beneath"] == ""
+        assert "data-beneath" not in Elements(shown.live).of_id("m-7")
 
     def test_a_changed_message_keeps_what_is_said_of_its_turn(self) -> None:
         html = render_event(events.MessageChanged(**ENVELOPE, message=message(8, "assistant", "x")))
@@ -362,10 +362,10 @@ class TestCompression:
         )
         assert "part 8 of 9 by extract" in strip_tags(html)
         assert "no model could summarise" not in html
-        assert wording.extracted_part(view.extracted[0]) == (
+        assert labels.extracted_part(view.extracted[0]) == (
             "Part 8 of 9 (messages 120–160) by extract: the model answered with nothing <b>."
         )
-        assert wording.extracted([one, one | {"part": 9}]) == "parts 8, 9 of 9 by extract"
+        assert labels.extracted([one, one | {"part": 9}]) == "parts 8, 9 of 9 by extract"
 
     def test_the_divider_has_its_figures_and_its_buttons(self) -> None:
         html = render_event(
@@ -439,4 +439,4 @@ class TestCompression:
 
 
 def test_times_are_machine_readable() -> None:
-    assert f'datetime="{NOW.isoformat()}"' in feed(page([message(1)])).above
+    assert f'datetime="{NOW.isoformat()}"' in feed(page([message(1)])).live

@@ -13,9 +13,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import measures, reading
-from chatapp.conversations.compressions import compression_view
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.messages import measures, reading
+from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.errors import ContextBlocked, NotFound
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, Message, Summary

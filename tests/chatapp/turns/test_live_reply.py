@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.stream import StreamRenderer
+from chatapp.rendering.markdown.stream import StreamRenderer
 from chatapp.turns.live_reply import PORTION, LiveStream, Phase
 from chatapp.turns.turn import Job
 

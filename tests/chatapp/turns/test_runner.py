@@ -17,11 +17,11 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connections
 from django.utils import timezone
 
-from chatapp.conversations import progress, sending
+from chatapp.conversations.turns import progress, sending
 from chatapp.live.bus import Published
 from chatapp.models import Conversation, Message, Turn
-from chatapp.rendering.limits import LARGE
-from chatapp.rendering.stream import StreamRenderer, Update
+from chatapp.rendering.markdown.cost_estimate import LARGE
+from chatapp.rendering.markdown.stream import StreamRenderer, Update
 from chatapp.turns import checkpoints
 from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.pacing import Pace

@@ -15,7 +15,8 @@ from django.contrib.auth.models import User
 
 from chatapp.context.request import ConversationSnapshot, request_sizes
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations import profiles, replacing
+from chatapp.conversations import profiles
+from chatapp.conversations.turns import replacing
 from chatapp.llm.activity_log import calls_of
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.profiles import Profile

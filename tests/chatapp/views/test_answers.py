@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import AsyncClient, RequestFactory
 
-from chatapp.conversations import access
+from chatapp.conversations import listing
 from chatapp.errors import InvalidInput
 from chatapp.models import Conversation, Message
 from chatapp.views import pages
@@ -180,7 +180,7 @@ async def test_r01_a_body_of_more_than_eight_megabytes(
 ) -> None:
     """R01: one sentence, with every content type that is looked at.
 
-    Breaks when: ``signed_in`` or ``handler400`` does not know ``RequestDataTooBig``.
+    Breaks when: ``endpoint`` or ``handler400`` does not know ``RequestDataTooBig``.
     """
     body = b'{"text": "' + b"x" * (8 * 1024 * 1024 + 1) + b'"}'
     answer = await client.generic(
@@ -311,7 +311,7 @@ async def test_what_nobody_foresaw_is_one_sentence_and_no_more(
     async def fail(*_: object, **__: object) -> None:
         raise RuntimeError("password of the database")
 
-    monkeypatch.setattr(access, "alinks", fail)
+    monkeypatch.setattr(listing, "alinks", fail)
     monkeypatch.setattr(pages, "_asurroundings", fail)
     answer = await client.get("/", headers=headers)
     assert answer.status_code == 500

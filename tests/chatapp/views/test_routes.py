@@ -172,8 +172,8 @@ async def test_i19_a_stranger_sees_exactly_what_is_missing(
 ) -> None:
     """I19, A01, A02, A04, A05: each address of alice's, and of nobody's, in each format.
 
-    Breaks when: a view leaves the owner out (``access.owned`` without ``owner_id``), or judges the
-    body before it.
+    Breaks when: a view leaves the owner out (``ownership.owned`` without ``owner_id``), or judges
+    the body before it.
     """
     bob.is_staff = actor == "staff"
     await bob.asave()
@@ -208,7 +208,7 @@ async def test_i19_who_is_not_signed_in_is_sent_to_sign_in(
 ) -> None:
     """I19, A07: the same for any code: 302 for pages, 401 for htmx and JSON.
 
-    Breaks when: ``signed_in`` does not look at ``is_active``, or a view is not decorated.
+    Breaks when: ``endpoint`` does not look at ``is_active``, or a view is not decorated.
     """
     client = AsyncClient()
     if actor != "anonymous":

@@ -178,7 +178,7 @@ async def test_n02_the_end_waits_for_no_search_that_waits(client: AsyncClient) -
     search = asyncio.create_task(client.get("/search/?q=lantern"))
     try:
         async with asyncio.timeout(20):
-            while not asked_by(alice.pk, "slow"):
+            while not asked_by(alice.pk, "slow"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await wiring.shutdown()
         with pytest.raises(asyncio.CancelledError):

@@ -12,10 +12,10 @@ import pytest
 from django.test import AsyncClient
 
 from chatapp import wiring
-from chatapp.conversations import access
+from chatapp.conversations import listing
 from chatapp.models import Conversation, ModelProfile
 from chatapp.views import pages
-from compression import runs
+from compression.runs.run import living
 from tests.fake_scripts import Finish, Script, Wait
 from tests.fake_upstream import DEFAULT_MODELS, FakeUpstream
 from tests.inprocess import HTMX, JSON, new_conversation, send, settle
@@ -81,7 +81,7 @@ async def test_i29_the_call_for_a_summary_is_noted_with_its_conversation(
 async def settled(conversation: Conversation) -> None:
     """Wait until no run of this process compresses the conversation."""
     async with asyncio.timeout(20):
-        while runs.living(conversation.pk) is not None:  # noqa: ASYNC110
+        while living(conversation.pk) is not None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -266,7 +266,7 @@ async def test_i23_every_answer_carries_its_headers(
         await client.get("/models/", headers=headers),
         await client.get("/accounts/password_change/", headers=headers),
     ]
-    monkeypatch.setattr(access, "alinks", fail)
+    monkeypatch.setattr(listing, "alinks", fail)
     monkeypatch.setattr(pages, "_asurroundings", fail)
     answers.append(await client.get("/", headers=headers))
     statuses = [answer.status_code for answer in answers]

@@ -14,7 +14,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp.conversations.transcript import StoredTranscript
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.models import Conversation, Message
 from chatapp.text.safety import without_hidden
 from chatapp.transfer import claude

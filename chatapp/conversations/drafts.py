@@ -1,0 +1,16 @@
+"""The text that is being written to a conversation, kept until it is sent."""
+
+from __future__ import annotations
+
+from chatapp.conversations.ownership import owned
+from chatapp.models import Conversation
+from compression.database import across
+
+
+def save_draft(user_id: int, code: str, text: str) -> None:
+    """Keep what is being written; a draft that waits to be sent is left alone. Raises NotFound."""
+    row = owned(user_id, code)
+    Conversation.objects.filter(pk=row.pk, send_when_done=False).update(draft=text)
+
+
+asave_draft = across(save_draft)

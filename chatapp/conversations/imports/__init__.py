@@ -1,0 +1,1 @@
+"""Imported conversations, and the job that stores each file of them."""

@@ -1,0 +1,232 @@
+"""The messages of an import, stored a portion at a time: rows, turns, and what answers what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from django.db import transaction
+from django.db.models import OuterRef, Subquery
+
+from chatapp.conversations.imports.bulk import BulkInsert
+from chatapp.models import (
+    Conversation,
+    Message,
+    MessageRole,
+    MessageStatus,
+    Turn,
+    TurnStatus,
+)
+from chatapp.transfer.values import ForeignMessage, Identity
+from compression.database import across
+
+# An import is one stored change: every row of it carries this number.
+FIRST_EVENT = 1
+# What tells the stored rows of one conversation apart, in the order of ``_insert_messages``.
+_DIFFERING = (
+    "seq",
+    "turn",
+    "role",
+    "text",
+    "reasoning",
+    "added_context",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "status",
+    "superseded_at",
+    "pinned_at",
+    "masked_at",
+    "token_count",
+    "created_at",
+)
+_TERMINAL = frozenset(TurnStatus.values) - {
+    TurnStatus.WAITING,
+    TurnStatus.COMPRESSING,
+    TurnStatus.STREAMING,
+    TurnStatus.TOOLS,
+}
+
+
+class ConversationGone(Exception):
+    """The conversation whose messages are being stored is not there any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A message to be stored, and its ruler tokens."""
+
+    message: ForeignMessage
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """A conversation of which a part is stored."""
+
+    conversation_id: int
+    code: str
+    owner_id: int
+    identity: Identity
+    moment: datetime
+    """Of the last message; of the next one too, when that does not say its own."""
+    created_at: datetime
+    seq: int = 0
+    turn_id: int | None = None
+    turn: int | None = None
+    """The last turn, and its number in the file where that gives one."""
+    question: int | None = None
+    """The ``seq`` of the last user message."""
+
+
+def add_portion(unfinished: Unfinished, portion: Sequence[Counted]) -> Unfinished:
+    """Store the next messages, in one transaction; where the conversation stands then.
+
+    Each user message begins a turn, which is complete, unless the file has turns of its own.
+    Raises ConversationGone when that was deleted meanwhile, with its person.
+    """
+    placed = _placed(unfinished, portion)
+    turns = list({id(one.turn): one.turn for one in placed if one.turn is not None}.values())
+    new = [one for one in turns if not one.id]
+    with transaction.atomic():
+        # Before anything else: whoever deletes the person holds it, and is not held up.
+        rows = Conversation.objects.filter(pk=unfinished.conversation_id, importing=True)
+        if not rows.select_for_update().values_list("pk").first():
+            raise ConversationGone
+        _insert_turns(unfinished.conversation_id, new)
+        for old in turns[: len(turns) - len(new)]:
+            Turn.objects.filter(pk=old.id).update(started_at=old.ended, finished_at=old.ended)
+        _insert_messages(unfinished.conversation_id, placed)
+        question = _link(unfinished, placed, new)
+    last = placed[-1]
+    return replace(
+        unfinished,
+        moment=last.moment,
+        seq=last.seq,
+        turn_id=last.turn.id if last.turn else unfinished.turn_id,
+        turn=last.number,
+        question=question,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """A turn to be stored, or the last one of the portion before."""
+
+    id: int = 0
+    """0: not stored."""
+    status: TurnStatus = TurnStatus.COMPLETE
+    model: str = ""
+    ended: datetime
+
+
+@dataclass(slots=True, kw_only=True)
+class _Placed:
+    """A message with its place: when, which number, and in which turn."""
+
+    counted: Counted
+    moment: datetime
+    seq: int
+    turn: _Turn | None
+    number: int | None
+
+
+def _placed(unfinished: Unfinished, portion: Sequence[Counted]) -> list[_Placed]:
+    """The messages of a portion and the turns that they belong to, of which the first may exist."""
+    placed: list[_Placed] = []
+    now = datetime.now(UTC)
+    moment, number = unfinished.moment, unfinished.turn
+    turn = _Turn(id=unfinished.turn_id, ended=moment) if unfinished.turn_id is not None else None
+    for seq, counted in enumerate(portion, start=unfinished.seq + 1):
+        one = counted.message
+        moment = min(one.created_at or moment, now)
+        if one.role == "user" if one.turn is None else one.turn != number:
+            turn = _Turn(ended=moment)
+        elif one.turn is None and number is not None:
+            # In a file that has turns this message belongs to none.
+            turn = None
+        number = one.turn
+        if turn is not None:
+            turn.ended = moment
+            turn.model = one.model or turn.model
+            if one.turn_status:
+                known = one.turn_status in _TERMINAL
+                turn.status = TurnStatus(one.turn_status) if known else TurnStatus.INTERRUPTED
+        placed.append(_Placed(counted=counted, moment=moment, seq=seq, turn=turn, number=number))
+    return placed
+
+
+def _insert_turns(conversation_id: int, new: Sequence[_Turn]) -> None:
+    if not new:
+        return
+    same = Turn(conversation_id=conversation_id, event_no=FIRST_EVENT)
+    rows = BulkInsert(same, "status", "model", "started_at", "finished_at")
+    values = []
+    for one in new:
+        ended = rows.prepared("finished_at", one.ended)
+        values.append((one.status.value, one.model, ended, ended))
+    for one, key in zip(new, rows.insert_returning(values), strict=True):
+        one.id = key
+
+
+def _insert_messages(conversation_id: int, placed: Sequence[_Placed]) -> None:
+    same = Message(
+        conversation_id=conversation_id, event_no=FIRST_EVENT, created_at=datetime.now(UTC)
+    )
+    rows = BulkInsert(same, *_DIFFERING)
+    no_calls = rows.prepared("tool_calls", [])
+    values = []
+    moment, at = None, None
+    for each in placed:
+        one = each.counted.message
+        if each.moment != moment:
+            moment, at = each.moment, rows.prepared("created_at", each.moment)
+        values.append(
+            (
+                each.seq,
+                each.turn.id if each.turn else None,
+                one.role,
+                one.text,
+                one.reasoning,
+                one.added_context,
+                rows.prepared("tool_calls", list(one.tool_calls)) if one.tool_calls else no_calls,
+                one.tool_call_id,
+                one.tool_name,
+                (MessageStatus.PARTIAL if one.partial else MessageStatus.COMPLETE).value,
+                at if one.superseded else None,
+                at if one.pinned else None,
+                at if one.masked else None,
+                each.counted.tokens,
+                at,
+            )
+        )
+    rows.insert(values)
+
+
+def _link(unfinished: Unfinished, placed: Sequence[_Placed], new: Sequence[_Turn]) -> int | None:
+    """Say of each new turn which message it answers; the seq of the last user message there is."""
+    question = unfinished.question
+    asking: set[int | None] = set()
+    before: dict[int | None, int | None] = {}
+    for one in placed:
+        key = one.turn.id if one.turn else None
+        if one.counted.message.role == "user":
+            question = one.seq
+            asking.add(key)
+        before.setdefault(key, question)
+    conversation_id = unfinished.conversation_id
+    if new:
+        first = Message.objects.filter(turn=OuterRef("pk"), role=MessageRole.USER).order_by("seq")
+        Turn.objects.filter(
+            conversation_id=conversation_id, pk__gte=new[0].id, pk__lte=new[-1].id
+        ).update(user_message=Subquery(first.values("pk")[:1]))
+    for turn in new:
+        if turn.id not in asking:
+            # Another answer to a question that was asked before.
+            asked = Message.objects.filter(conversation=conversation_id, seq=before[turn.id] or 0)
+            Turn.objects.filter(pk=turn.id).update(user_message=asked.values("pk")[:1])
+    return question
+
+
+aadd_portion = across(add_portion, lane="bulk")

@@ -1,0 +1,219 @@
+"""Storing a conversation that was read from a foreign file: whole or not at all, and once.
+
+A long conversation is stored in portions, so that nobody waits for one long transaction. Until the
+last of them it is marked ``importing`` and counts as deleted, so that no query of its owner finds
+it; what an import that broke off has left is taken away in portions too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.db import IntegrityError, transaction
+
+from chatapp.conversations.imports.portions import (
+    FIRST_EVENT,
+    ConversationGone,
+    Counted,
+    Unfinished,
+    add_portion,
+)
+from chatapp.models import Conversation, TitleSource
+from chatapp.transfer.values import ForeignConversation, Identity, OwnState
+from compression import store
+from compression.database import across
+
+# Versions of a summary that are stored in one transaction, which takes them 15 ms.
+VERSIONS_AT_ONCE = 20
+# What is told of a conversation that is here already.
+_TOLD = ("code", "deleted_at", "source_fingerprint")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedConversation:
+    """The place of an import."""
+
+    code: str
+    created: bool
+    """False: the same conversation had been imported before, and nothing was changed."""
+    deleted: bool = False
+    """The one imported before lies in the bin."""
+    earlier: str = ""
+    """The code of a shorter or longer state of the same conversation that is here as well."""
+
+
+def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | None:
+    """The person's conversation that was made from the same one, if there is one.
+
+    What an older release imported was known by its content alone: the first conversation with that
+    content is taken for it, and known by its whole identity from then on.
+    """
+    known = Conversation.objects.filter(
+        owner_id=owner_id, source_fingerprint__in={identity.whole, identity.content}
+    )
+    rows = {row.source_fingerprint: row for row in known.only(*_TOLD)}
+    row = rows.get(identity.whole) or rows.get(identity.content)
+    if row is None:
+        return None
+    if row.source_fingerprint != identity.whole:
+        Conversation.objects.filter(pk=row.pk, source_fingerprint=identity.content).update(
+            source_fingerprint=identity.whole, source_key=identity.source
+        )
+    return ImportedConversation(
+        code=str(row.code), created=False, deleted=row.deleted_at is not None
+    )
+
+
+def begin_import(
+    owner_id: int,
+    foreign: ForeignConversation,
+    identity: Identity,
+    *,
+    title: str,
+    title_source: TitleSource,
+    keep_system_prompt: bool = False,
+    job_id: int | None = None,
+) -> Unfinished:
+    """Store a conversation without its messages, which nobody sees before :func:`finish_import`."""
+    now = datetime.now(UTC)
+    known = (one.created_at for one in foreign.messages if one.created_at)
+    first = foreign.created_at or next(known, None) or foreign.updated_at or now
+    row = Conversation(
+        owner_id=owner_id,
+        title=title,
+        title_source=title_source,
+        system_prompt=foreign.system_prompt if keep_system_prompt else "",
+        event_no=FIRST_EVENT,
+        seen_event_no=FIRST_EVENT,
+        import_job_id=job_id,
+        importing=True,
+        deleted_at=now,
+    )
+    if (own := foreign.own) is not None:
+        row.system_prompt = own.system_prompt
+        row.model = own.model
+        row.threshold, row.keep_turns = own.threshold, own.keep_turns
+        row.compression_off = own.compression_off
+        row.pinned_at = now if own.pinned else None
+        row.archived_at = now if own.archived else None
+        row.truncated_through = own.truncated_through
+    row.save(force_insert=True)
+    return Unfinished(
+        conversation_id=row.pk,
+        code=str(row.code),
+        owner_id=owner_id,
+        identity=identity,
+        moment=min(first, now),
+        created_at=min(first, now),
+    )
+
+
+def add_versions(unfinished: Unfinished, own: OwnState, first: int = 0) -> int:
+    """Store some versions of the summary, in one transaction; the number of those that are stored.
+
+    ``first`` of them are stored already, and all messages.
+    """
+    through = min(first + VERSIONS_AT_ONCE, len(own.versions))
+    store.bring_versions(
+        unfinished.conversation_id,
+        own.versions[first:through],
+        active=own.active,
+        author_id=unfinished.owner_id,
+    )
+    return through
+
+
+def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> ImportedConversation:
+    """Let the conversation be seen, in one transaction.
+
+    When the same one was imported meanwhile, that is the answer, and this one stays hidden.
+    Raises ConversationGone.
+    """
+    own = foreign.own
+    now = datetime.now(UTC)
+    updated = min(foreign.updated_at or unfinished.moment, now)
+    try:
+        with transaction.atomic():
+            finished = Conversation.objects.filter(pk=unfinished.conversation_id).update(
+                importing=False,
+                deleted_at=None,
+                source_fingerprint=unfinished.identity.whole,
+                source_key=unfinished.identity.source,
+                next_seq=unfinished.seq + 1,
+                event_no=FIRST_EVENT,
+                truncated_through=own.truncated_through if own else 0,
+                created_at=unfinished.created_at,
+                updated_at=max(updated, unfinished.created_at),
+            )
+            if not finished:
+                raise ConversationGone
+    except IntegrityError:
+        found = find_imported(unfinished.owner_id, unfinished.identity)
+        if found is None:
+            raise
+        return found
+    return ImportedConversation(code=unfinished.code, created=True, earlier=_earlier(unfinished))
+
+
+def _earlier(unfinished: Unfinished) -> str:
+    """The code of another state of the same conversation; empty when there is none."""
+    if not unfinished.identity.source:
+        return ""
+    others = Conversation.objects.filter(
+        owner_id=unfinished.owner_id,
+        source_key=unfinished.identity.source,
+        importing=False,
+        deleted_at=None,
+    ).exclude(pk=unfinished.conversation_id)
+    code = others.order_by("-pk").values_list("code", flat=True).first()
+    return str(code) if code else ""
+
+
+def store_import(
+    owner_id: int,
+    foreign: ForeignConversation,
+    *,
+    tokens: Sequence[int],
+    title: str,
+    title_source: TitleSource,
+    keep_system_prompt: bool = False,
+    identity: Identity | None = None,
+    job_id: int | None = None,
+) -> ImportedConversation:
+    """Store a short conversation at once: one transaction, in which others wait.
+
+    It has ``VERSIONS_AT_ONCE`` versions of a summary at most.
+    ``tokens`` holds the ruler tokens of each message, in their order. What was imported before is
+    found again, also when two imports of it run at the same moment.
+    """
+    identity = identity or foreign.identity
+    counted = [
+        Counted(message=one, tokens=count)
+        for one, count in zip(foreign.messages, tokens, strict=True)
+    ]
+    with transaction.atomic():
+        unfinished = begin_import(
+            owner_id,
+            foreign,
+            identity,
+            title=title,
+            title_source=title_source,
+            keep_system_prompt=keep_system_prompt,
+            job_id=job_id,
+        )
+        unfinished = add_portion(unfinished, counted)
+        if foreign.own is not None:
+            add_versions(unfinished, foreign.own)
+        stored = finish_import(unfinished, foreign)
+        if not stored.created:
+            transaction.set_rollback(True)
+    return stored
+
+
+afind_imported = across(find_imported, lane="bulk")
+aadd_versions = across(add_versions, lane="bulk")
+abegin_import = across(begin_import, lane="bulk")
+afinish_import = across(finish_import, lane="bulk")
+astore_import = across(store_import, lane="bulk")

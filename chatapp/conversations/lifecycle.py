@@ -1,0 +1,72 @@
+"""Conversations as a whole: made, set up, pinned, archived, deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F
+from django.db.models.functions import Now
+
+from chatapp.conversations.ownership import owned
+from chatapp.errors import NotFound
+from chatapp.models import Conversation, Project, TitleSource
+from compression.database import across
+
+
+def create(
+    user_id: int,
+    *,
+    title: str = "",
+    model: str = "",
+    system_prompt: str = "",
+    project: str = "",
+) -> str:
+    """A new, empty conversation; its code. Raises NotFound for a project that is not theirs."""
+    row = Conversation(
+        owner_id=user_id,
+        title=title,
+        title_source=TitleSource.PERSON if title else TitleSource.NONE,
+        model=model,
+        system_prompt=system_prompt,
+    )
+    row.project_id = project_id(user_id, project)
+    row.save()
+    return str(row.code)
+
+
+def change(user_id: int, code: str, changes: dict[str, Any]) -> int:
+    """Write the given settings of a conversation; its new ``event_no``. Raises NotFound."""
+    row = owned(user_id, code)
+    Conversation.objects.filter(pk=row.pk).update(
+        **changes, event_no=F("event_no") + 1, updated_at=Now()
+    )
+    row.refresh_from_db(fields=["event_no"])
+    return row.event_no
+
+
+def set_flag(user_id: int, code: str, field: str, *, on: bool) -> int:
+    """Set or clear ``archived_at``, ``pinned_at`` or ``deleted_at``; the conversation's id.
+
+    Raises NotFound.
+    """
+    row = owned(user_id, code, deleted=field == "deleted_at" and not on)
+    Conversation.objects.filter(pk=row.pk).update(
+        **{field: Now() if on else None}, event_no=F("event_no") + 1
+    )
+    return row.pk
+
+
+def project_id(user_id: int, slug: str) -> int | None:
+    """The id of the person's project; None for an empty slug. Raises NotFound."""
+    if not slug:
+        return None
+    found = Project.objects.filter(owner_id=user_id, slug=slug).values_list("pk", flat=True).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+acreate = across(create)
+achange = across(change)
+aset_flag = across(set_flag)
+aproject_id = across(project_id)

@@ -1,0 +1,87 @@
+"""The list of a person's conversations, and what it marks as new."""
+
+from __future__ import annotations
+
+from django.db.models import Exists, F, OuterRef, QuerySet
+
+from chatapp.conversations.ownership import owned
+from chatapp.live.view_models import ConversationLink, Origin
+from chatapp.models import Conversation, Turn
+from compression.database import across
+
+# The list shows this many at once; the rest is found by searching.
+LINKS = 200
+
+
+def newest(user_id: int) -> str | None:
+    """The code of the conversation that changed last; None when there is none."""
+    code = (
+        Conversation.objects.filter(
+            owner_id=user_id, deleted_at__isnull=True, archived_at__isnull=True
+        )
+        .order_by("-updated_at", "-pk")
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
+
+
+def begun_as(row: Conversation) -> str:
+    """The relation to the earlier conversation: ``branch``, ``continuation``, or nothing."""
+    # A branch of a continuation has both.
+    if row.branched_from_id is not None:
+        return "branch"
+    return "continuation" if row.continued_from_id is not None else ""
+
+
+def origin(row: Conversation) -> Origin | None:
+    """The conversation that this one began with, unless that was deleted or is another's."""
+    earlier = row.branched_from or row.continued_from
+    if earlier is None or earlier.owner_id != row.owner_id or earlier.deleted_at is not None:
+        return None
+    return Origin(begun_as=begun_as(row), code=str(earlier.code), title=earlier.title)
+
+
+def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
+    """The person's conversations, pinned ones first, then the latest, in one query."""
+    rows: QuerySet[Conversation] = (
+        Conversation.objects.filter(
+            owner_id=user_id, deleted_at__isnull=True, archived_at__isnull=not archived
+        )
+        .annotate(
+            answering=Exists(Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)),
+            unseen=Exists(
+                Turn.objects.filter(
+                    conversation=OuterRef("pk"),
+                    finished_at__isnull=False,
+                    event_no__gt=OuterRef("seen_event_no"),
+                )
+            ),
+        )
+        .order_by(F("pinned_at").desc(nulls_last=True), "-updated_at", "-pk")[:LINKS]
+    )
+    return [
+        ConversationLink(
+            code=str(row.code),
+            title=row.title,
+            updated_at=row.updated_at,
+            pinned=row.pinned_at is not None,
+            archived=row.archived_at is not None,
+            answering=row.answering,  # type: ignore[attr-defined]
+            unseen=row.unseen,  # type: ignore[attr-defined]
+            begun_as=begun_as(row),
+        )
+        for row in rows
+    ]
+
+
+def mark_seen(user_id: int, code: str, event_no: int) -> None:
+    """Note that the owner has had the events up to ``event_no`` on the screen. Raises NotFound."""
+    row = owned(user_id, code)
+    seen = min(event_no, row.event_no)
+    Conversation.objects.filter(pk=row.pk, seen_event_no__lt=seen).update(seen_event_no=seen)
+
+
+anewest = across(newest)
+alinks = across(links)
+amark_seen = across(mark_seen)

@@ -1,0 +1,1 @@
+"""The messages of a conversation as pages, requests and exports read them."""

@@ -1,0 +1,64 @@
+"""The size of a conversation's next request: tokens of the tail that is sent, and what providers
+counted for its last requests.
+"""
+
+from __future__ import annotations
+
+from django.db.models import Sum
+from django.db.models.functions import Substr
+
+from chatapp.context.request import StoredMessage, visible_messages, wire_of
+from chatapp.models import Conversation, Message
+from compression.planning.projection import Report
+
+# A tail of so many messages is counted as it is sent, with what the program puts in for turns that
+# got no reply. A longer one is summed up by the database, which knows nothing of these.
+MOST_COUNTED = 500
+# Characters of a message that show whether there is a text.
+A_LOOK = 64
+# So many of the last turns are looked at for what a provider counted: some may have failed.
+LOOKED_AT = 10
+
+
+def tail_tokens(row: Conversation) -> int:
+    """Ruler tokens of what is sent verbatim."""
+    after = max(row.compressed_through, row.truncated_through)
+    live = Message.objects.filter(conversation=row, superseded_at__isnull=True, seq__gt=after)
+    if row.next_seq - 1 - after > MOST_COUNTED:
+        total: int | None = live.aggregate(total=Sum("token_count"))["total"]
+        return total or 0
+    found = live.order_by("seq").values_list(
+        "seq",
+        "role",
+        Substr("text", 1, A_LOOK),
+        "token_count",
+        "tool_calls",
+        "tool_call_id",
+        "turn_id",
+        "turn__finished_at",
+    )
+    tail = [
+        StoredMessage(
+            seq=seq,
+            role=role,
+            text=text,
+            token_count=token_count,
+            tool_calls=tuple(tool_calls),
+            tool_call_id=tool_call_id,
+            turn_open=turn is not None and finished_at is None,
+        )
+        for seq, role, text, token_count, tool_calls, tool_call_id, turn, finished_at in found
+    ]
+    return sum(one.tokens for one in wire_of(visible_messages(tail)))
+
+
+def reports(row: Conversation) -> tuple[tuple[str, Report], ...]:
+    """The providers' counts of the last requests, newest first, each with its model."""
+    turns = row.turns.filter(finished_at__isnull=False).order_by("-event_no")[:LOOKED_AT]
+    return tuple(
+        (model, Report(counted=counted, reported=reported))
+        for model, reported, counted in turns.values_list(
+            "model", "prompt_tokens", "manifest__counted"
+        )
+        if reported and counted
+    )

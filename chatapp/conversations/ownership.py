@@ -1,0 +1,57 @@
+"""The one way to a conversation, by its owner; every other room gets its rows by :func:`owned`."""
+
+from __future__ import annotations
+
+import uuid
+
+from chatapp.errors import NotFound
+from chatapp.models import Conversation
+from compression.database import across
+
+
+def parse_code(code: str) -> uuid.UUID:
+    """The code of an address: a UUID in its canonical form and no other.
+
+    Raises NotFound, as for a code that nobody has.
+    """
+    try:
+        parsed = uuid.UUID(code)
+    except ValueError:
+        raise NotFound from None
+    if str(parsed) != code:
+        raise NotFound
+    return parsed
+
+
+def owned(user_id: int, code: str, *, deleted: bool = False) -> Conversation:
+    """The person's own conversation.
+
+    Raises NotFound for a wrong code, a stranger's, one that is still being imported, and (unless
+    ``deleted``) a deleted one alike.
+    """
+    rows = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), importing=False)
+    if not deleted:
+        rows = rows.filter(deleted_at__isnull=True)
+    row = rows.first()
+    if row is None:
+        raise NotFound
+    return row
+
+
+def may_follow(user_id: int, code: str) -> int | None:
+    """The id of the person's conversation; None when it is not theirs or they may not sign in."""
+    try:
+        parsed = parse_code(code)
+    except NotFound:
+        return None
+    return (
+        Conversation.objects.filter(
+            owner_id=user_id, owner__is_active=True, code=parsed, deleted_at__isnull=True
+        )
+        .values_list("pk", flat=True)
+        .first()
+    )
+
+
+aowned = across(owned)
+amay_follow = across(may_follow)

@@ -1,0 +1,119 @@
+"""The summary of a conversation as a screen shows it, and the messages it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import ceil
+from typing import Any
+
+from chatapp.live import compression_progress
+from chatapp.live.view_models import CompressionView
+from chatapp.models import Conversation, Message, Summary
+from compression import store
+from compression.database import across
+from compression.types import Progress, Trigger
+
+
+def compression_view(row: Conversation) -> CompressionView:
+    """The active summary and the run under way. Expects ``row`` freshly read."""
+    state = store.compression_state(row)
+    active = None
+    if row.compression_version:
+        active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
+    made_by = _made_by(active) if active else ""
+    stood = store.stands_for(active) if active and row.compressed_through else store.StandsFor()
+    truncated = _truncated(row)
+    redoes = store.redoes(row.pk)
+    return CompressionView(
+        running=state.running,
+        trigger=str(state.trigger or ""),
+        locks_input=state.locks_input,
+        started_at=state.started_at,
+        messages_under_way=row.compressing_messages if state.running else 0,
+        **(_progress(row) if state.running else {}),
+        # Any other is made up for by the next turn, or by answering again.
+        interrupted=state.died is Trigger.MANUAL,
+        version=row.compression_version,
+        boundary=row.compressed_through,
+        summary=row.compressed_context,
+        compressed_at=row.compressed_at,
+        message_count=stood.message_count,
+        tokens_before=stood.source_tokens,
+        tokens_after=active.summary_tokens if active else 0,
+        model=active.model if active else "",
+        edited=made_by == Trigger.EDIT,
+        degraded=active.degraded if active else False,
+        extracted=active.audit.get("extracted", []) if active and made_by != Trigger.EDIT else [],
+        can_undo=active is not None and active.restored_from != 0,
+        undoes=made_by,
+        can_redo=redoes is not None,
+        redoes=str(redoes or ""),
+        truncated_through=row.truncated_through,
+        truncated_count=truncated,
+        truncated_because=_truncated_because(row) if truncated else "",
+        off=bool(row.compression_off),
+    )
+
+
+def _made_by(active: Summary) -> str:
+    """The trigger of the version, or of the one that it restores; empty where that is none."""
+    if active.restored_from is None:
+        return active.trigger
+    restored = Summary.objects.filter(
+        conversation=active.conversation_id, version=active.restored_from
+    )
+    return restored.values_list("trigger", flat=True).first() or ""
+
+
+def takes_in(conversation_id: int, messages: int) -> None:
+    """Store how many messages the run under way takes in, for pages of every process."""
+    Conversation.objects.filter(pk=conversation_id).update(compressing_messages=messages)
+
+
+def is_at(conversation_id: int, progress: Progress) -> None:
+    """Store which part the run under way is at, for pages of every process."""
+    part = {name: value for name, value in asdict(progress).items() if name != "tokens_written"}
+    running = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
+    running.update(compressing_part=part)
+
+
+def _progress(row: Conversation) -> dict[str, Any]:
+    """How far the run under way is: as this process knows it, else as it was stored last."""
+    progress = compression_progress.of(row.pk) or Progress(**row.compressing_part)
+    left = progress.seconds_left
+    return {
+        "tokens_written": progress.tokens_written,
+        "part": progress.part,
+        "parts": progress.parts,
+        "part_first_seq": progress.first_seq,
+        "part_through_seq": progress.through_seq,
+        "seconds_left": None if left is None else ceil(left),
+    }
+
+
+def _truncated(row: Conversation) -> int:
+    """How many messages after the boundary are left out of requests."""
+    if row.truncated_through <= row.compressed_through:
+        return 0
+    return Message.objects.filter(
+        conversation=row,
+        superseded_at__isnull=True,
+        seq__gt=row.compressed_through,
+        seq__lte=row.truncated_through,
+    ).count()
+
+
+def _truncated_because(row: Conversation) -> str:
+    """Why no summary stands for the messages that are left out."""
+    if row.compression_off:
+        return "compression is turned off for this conversation"
+    past = store.breaker(row.pk)
+    if past.cancelled:
+        return "the compression was cancelled"
+    if past.reason:
+        return f"summarising failed: {past.reason.rstrip('.')}"
+    return "what must stay is too large for a summary to help"
+
+
+atakes_in = across(takes_in)
+ais_at = across(is_at)

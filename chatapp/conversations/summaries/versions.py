@@ -1,0 +1,88 @@
+"""The versions of a conversation's summary, as the person may see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatapp.conversations.ownership import owned
+from chatapp.live.view_models import Carried
+from chatapp.models import Conversation
+from compression import store
+from compression.database import across
+from compression.ledger.ledger import to_json
+
+
+def versions(user_id: int, code: str) -> list[dict[str, Any]]:
+    """Every version, newest first, as JSON. Raises NotFound."""
+    return versions_of(owned(user_id, code).pk)
+
+
+def versions_of(conversation_id: int) -> list[dict[str, Any]]:
+    """The versions of a conversation that is known to be the person's."""
+    found = store.versions(conversation_id)
+    triggers = {one.version: str(one.trigger) for one in found}
+    return [{**_shown(one), "instead_of": triggers.get(one.version - 1, "")} for one in found]
+
+
+def exported_versions(conversation_id: int) -> list[dict[str, Any]]:
+    """The same with all that makes them whole again: the ledger, and of what they were made."""
+    exported = []
+    for one in store.versions(conversation_id):
+        entries, narrative = to_json(one.ledger)
+        exported.append(
+            {
+                **_shown(one),
+                "ledger": entries,
+                "narrative": narrative,
+                "source_fingerprint": one.source_fingerprint,
+                "prompt_version": one.prompt_version,
+            }
+        )
+    return exported
+
+
+def _shown(one: store.Version) -> dict[str, Any]:
+    return {
+        "version": one.version,
+        "parent": one.parent,
+        "restored_from": one.restored_from,
+        "status": str(one.status),
+        "trigger": str(one.trigger),
+        "text": one.text,
+        "first_seq": one.first_seq,
+        "through_seq": one.through_seq,
+        "message_count": one.message_count,
+        "source_tokens": one.source_tokens,
+        "summary_tokens": one.summary_tokens,
+        "usage_before": one.usage_before,
+        "usage_after": one.usage_after,
+        "model": one.model,
+        "degraded": one.degraded,
+        "cost": float(one.cost) if one.cost is not None else None,
+        "duration": one.duration,
+        "audit": dict(one.audit),
+        "by_person": one.author_id is not None,
+        "created_at": one.created_at.isoformat(),
+    }
+
+
+def carried(user_id: int, code: str) -> Carried:
+    """The part of the summary that came from the conversation that this one continues."""
+    row = owned(user_id, code)
+    if row.continued_from_id is None:
+        return Carried()
+    first = next((one for one in store.versions(row.pk) if one.version == 1), None)
+    # The boundary of a summary that was brought along is 0: it stands for no message here.
+    if first is None or first.through_seq or first.restored_from is not None:
+        return Carried()
+    earlier = Conversation.objects.filter(
+        pk=row.continued_from_id, owner_id=user_id, deleted_at__isnull=True
+    )
+    return Carried(
+        code=str(earlier.values_list("code", flat=True).first() or ""),
+        lines=frozenset(first.text.split("\n")),
+    )
+
+
+aversions = across(versions)
+acarried = across(carried)

@@ -1,0 +1,40 @@
+"""Titles that the program gives, as long as no person has given one."""
+
+from __future__ import annotations
+
+from django.db.models import F, Q
+
+from chatapp.models import Conversation, TitleSource
+from compression.database import across
+
+_UNNAMED = Q(title="") & ~Q(title_source=TitleSource.PERSON)
+
+
+def set_automatic_title(conversation_id: int, title: str) -> int | None:
+    """Give a title unless a person has; the new ``event_no``, None when nothing changed."""
+    changed = Conversation.objects.filter(_UNNAMED, pk=conversation_id).update(
+        title=title, title_source=TitleSource.FIRST_WORDS, event_no=F("event_no") + 1
+    )
+    if not changed:
+        return None
+    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
+
+
+def may_be_named(conversation_id: int) -> bool:
+    """Whether the conversation has no title, and no person took it away."""
+    return Conversation.objects.filter(_UNNAMED, pk=conversation_id).exists()
+
+
+def replace_automatic_title(conversation_id: int, title: str) -> int | None:
+    """Put the model's title in place of the first words; as :func:`set_automatic_title`."""
+    changed = Conversation.objects.filter(
+        pk=conversation_id, title_source=TitleSource.FIRST_WORDS, deleted_at__isnull=True
+    ).update(title=title, title_source=TitleSource.MODEL, event_no=F("event_no") + 1)
+    if not changed:
+        return None
+    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
+
+
+aset_automatic_title = across(set_automatic_title)
+amay_be_named = across(may_be_named)
+areplace_automatic_title = across(replace_automatic_title)

@@ -1,0 +1,112 @@
+"""New conversations that are made for a message: both are stored, or neither is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from chatapp.context.request import ConversationSnapshot
+from chatapp.conversations.branching import branch
+from chatapp.conversations.lifecycle import create
+from chatapp.conversations.messages.reading import snapshot_without_tail
+from chatapp.conversations.ownership import owned
+from chatapp.conversations.turns.sending import Accepted, accept
+from chatapp.models import Conversation
+from compression.database import across
+
+
+@dataclass(frozen=True, kw_only=True)
+class First:
+    """The message that a conversation is made for."""
+
+    text: str
+    client_msg_id: uuid.UUID
+    tokens: int
+    """Of the ruler."""
+    model: str
+    process_id: str
+    """The process that will run the turn."""
+    require_fit: Callable[[ConversationSnapshot], None]
+    """Raises MessageTooLarge for a conversation into which the message does not fit."""
+
+
+def _begun_with(user_id: int, client_msg_id: uuid.UUID) -> str | None:
+    """The code of the person's conversation whose first message has this id, if there is one."""
+    code = (
+        Conversation.objects.filter(
+            owner_id=user_id, messages__client_msg_id=client_msg_id, messages__seq=1
+        )
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
+
+
+def _branched_with(row: Conversation, client_msg_id: uuid.UUID) -> str | None:
+    """The code of the branch of ``row`` that a message with this id was sent in, if there is one.
+
+    Copied messages have no such id: in a branch it is that of a message that was sent there.
+    """
+    code = (
+        Conversation.objects.filter(
+            owner_id=row.owner_id, branched_from=row, messages__client_msg_id=client_msg_id
+        )
+        .values_list("code", flat=True)
+        .first()
+    )
+    return str(code) if code else None
+
+
+def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
+    """Send it in the conversation that was just ``made`` for it, or had been when it came before.
+
+    The second time it is asked for nothing: what was accepted once is answered as then.
+    """
+    if made:
+        first.require_fit(snapshot_without_tail(owned(user_id, code)))
+    accepted = accept(
+        user_id,
+        code,
+        text=first.text,
+        client_msg_id=first.client_msg_id,
+        tokens=first.tokens,
+        model=first.model,
+        process_id=first.process_id,
+    )
+    # No turn is open in what was just made, and what was made before knows the message.
+    assert isinstance(accepted, Accepted)
+    return replace(accepted, code=code)
+
+
+@transaction.atomic
+def begin(user_id: int, first: First, settings: dict[str, str]) -> Accepted:
+    """A new conversation that begins with the message; the same one for a repeated message.
+
+    Raises NotFound for a project that is not theirs, MessageTooLarge and TooManyReplies: then
+    there is no conversation.
+    """
+    before = _begun_with(user_id, first.client_msg_id)
+    return _send(user_id, before or create(user_id, **settings), first, made=before is None)
+
+
+@transaction.atomic
+def begin_branch(
+    user_id: int, code: str, seq: int, first: First, *, clears_draft: bool = False
+) -> Accepted:
+    """A branch after message ``seq`` that goes on with the message; raises as :func:`begin`.
+
+    ``clears_draft`` where the message was the draft: sent there, it is none here any more.
+    """
+    row = owned(user_id, code)
+    before = _branched_with(row, first.client_msg_id)
+    accepted = _send(user_id, before or branch(user_id, code, seq), first, made=before is None)
+    if clears_draft:
+        Conversation.objects.filter(pk=row.pk, send_when_done=False).update(draft="")
+    return accepted
+
+
+abegin = across(begin)
+abegin_branch = across(begin_branch)

@@ -1,0 +1,254 @@
+"""The writes of a running turn: checkpoints, leases, and the one terminal status.
+
+Every write names the process that holds the turn; a process that lost its lease changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from chatapp.conversations.messages.paging import for_screen
+from chatapp.conversations.messages.reading import message_view, turn_views
+from chatapp.conversations.turns.sending import LEASE
+from chatapp.live.view_models import MessageView, TurnView
+from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
+from compression.database import across
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """The text that a stream has so far."""
+
+    message_id: int
+    turn: int
+    text: str
+    reasoning: str
+    first: bool = False
+    """Nothing of the reply was stored before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of a turn."""
+
+    status: TurnStatus
+    text: str = ""
+    reasoning: str = ""
+    tokens: int = 0
+    """Ruler tokens of the reply."""
+    error: dict[str, Any] | None = None
+    finish_reason: str = ""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """An ended turn as viewers are told."""
+
+    conversation_id: int
+    event_no: int
+    turn: TurnView
+    message: MessageView | None
+
+
+# The two databases name the columns of VALUES alike. One statement for all: each statement of a
+# thread waits for Python's lock, which a busy event loop gives away every 5 ms.
+_CHECKPOINT = """
+    UPDATE chatapp_message SET text = grown.column2, reasoning = grown.column3
+    FROM (VALUES {rows}) AS grown
+    WHERE chatapp_message.id = grown.column1 AND chatapp_message.status = 'streaming'
+"""
+
+
+@transaction.atomic
+def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
+    """Store the texts of streams; the messages among them that are streaming no more.
+
+    Those are left alone: another process ended their turns, and their final text is stored. For
+    200 streams of 1,000 characters it takes 1 ms on SQLite and 10 ms on PostgreSQL, of which this
+    process works 1 and 4.
+    """
+    values = [part for one in checkpoints for part in (one.message_id, one.text, one.reasoning)]
+    statement = _CHECKPOINT.format(rows=", ".join(["(%s, %s, %s)"] * len(checkpoints)))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        stored = cursor.rowcount
+    first_tokens([one.turn for one in checkpoints if one.first])
+    if stored == len(checkpoints):
+        return set()
+    messages = {one.message_id for one in checkpoints}
+    streaming = Message.objects.filter(pk__in=messages, status=MessageStatus.STREAMING)
+    return messages - set(streaming.values_list("pk", flat=True))
+
+
+def renew(process_id: str, turn_ids: Sequence[int]) -> set[int]:
+    """Renew the leases of this process; the turns that are no longer its own."""
+    mine = Turn.objects.filter(
+        pk__in=turn_ids, lease_token=process_id, finished_at=None, lease_expires_at__gt=Now()
+    )
+    mine.update(lease_expires_at=Now() + LEASE)
+    return set(turn_ids) - set(mine.values_list("pk", flat=True))
+
+
+def stops_requested(turn_ids: Sequence[int]) -> list[int]:
+    """Those of the turns that somebody wants stopped."""
+    return list(
+        Turn.objects.filter(pk__in=turn_ids, stop_requested_at__isnull=False).values_list(
+            "pk", flat=True
+        )
+    )
+
+
+def store_retry_notice(turn_id: int, error: dict[str, Any]) -> None:
+    """Why nothing comes yet; the first piece, or the turn's end, says otherwise."""
+    Turn.objects.filter(pk=turn_id, finished_at=None).update(error=error)
+
+
+def first_tokens(turn_ids: Sequence[int]) -> None:
+    """The first pieces of these turns' replies came."""
+    if turn_ids:
+        Turn.objects.filter(pk__in=turn_ids, finished_at=None).update(
+            status=TurnStatus.STREAMING,
+            first_token_at=Coalesce(F("first_token_at"), Now()),
+            error=None,
+        )
+
+
+def set_truncated(conversation_id: int, through: int) -> None:
+    """Leave the messages up to ``through`` out of requests."""
+    Conversation.objects.filter(pk=conversation_id).update(
+        truncated_through=through, event_no=F("event_no") + 1
+    )
+
+
+def _number(conversation_id: int) -> int:
+    """One more stored change of the conversation, whose row is held from here on."""
+    Conversation.objects.filter(pk=conversation_id).update(
+        event_no=F("event_no") + 1, updated_at=Now()
+    )
+    return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
+
+
+_ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
+
+
+@transaction.atomic
+def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
+    """Give a turn its one terminal status; None when it had one or another process holds it."""
+    found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
+    conversation_id = found.first()
+    if conversation_id is None:
+        return None
+    event_no = _number(conversation_id)
+    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=process_id).update(
+        status=ending.status,
+        error=ending.error,
+        error_code=(ending.error or {}).get("code", ""),
+        finish_reason=ending.finish_reason[:64],
+        prompt_tokens=ending.prompt_tokens,
+        completion_tokens=ending.completion_tokens,
+        cached_tokens=ending.cached_tokens,
+        cost=ending.cost,
+        manifest=ending.manifest,
+        finished_at=Now(),
+        event_no=event_no,
+    )
+    if not changed:
+        transaction.set_rollback(True)
+        return None
+    whole = ending.status in _ENDED_WELL and bool(ending.text.strip())
+    Message.objects.filter(pk=message_id).update(
+        text=ending.text,
+        reasoning=ending.reasoning,
+        token_count=ending.tokens,
+        status=MessageStatus.COMPLETE if whole else MessageStatus.PARTIAL,
+        event_no=event_no,
+    )
+    return _ended(turn_id, conversation_id, event_no)
+
+
+def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
+    view = turn_views(Turn.objects.filter(pk=turn_id))[0]
+    message = for_screen(Message.objects.filter(turn_id=turn_id, seq=view.seq or 0)).first()
+    return Ended(
+        conversation_id=conversation_id,
+        event_no=event_no,
+        turn=view,
+        message=message_view(message) if message else None,
+    )
+
+
+INTERRUPTED = "interrupted"
+
+
+def interruption(*, kept: bool) -> dict[str, Any]:
+    """The error of a reply whose process ended; ``kept``: it had text, which is stored."""
+    return {
+        "code": INTERRUPTED,
+        "message": "The server stopped while this reply was written. What was stored of it is kept."
+        if kept
+        else "The server stopped before the reply began. Your message is kept.",
+        "retryable": True,
+        "retry_after": None,
+        "fields": {},
+        "partial_kept": kept,
+    }
+
+
+def sweep(count: Callable[[str], int]) -> list[Ended]:
+    """End the turns whose process died: status interrupted, text kept.
+
+    ``count`` gives the ruler tokens of a text, message overhead included.
+    """
+    expired = Turn.objects.filter(finished_at=None, lease_expires_at__lt=Now())
+    return [
+        ended
+        for turn_id, conversation_id in expired.values_list("pk", "conversation_id")
+        if (ended := _interrupt(turn_id, conversation_id, count)) is not None
+    ]
+
+
+def expire_open_turns() -> None:
+    """Have the next sweep end every open turn: no process lives that could run one."""
+    Turn.objects.filter(finished_at=None).update(lease_expires_at=Now() - LEASE)
+
+
+@transaction.atomic
+def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) -> Ended | None:
+    event_no = _number(conversation_id)
+    streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
+    kept = any(text.strip() for text in streaming.values_list("text", flat=True))
+    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_expires_at__lt=Now()).update(
+        status=TurnStatus.INTERRUPTED,
+        error=interruption(kept=kept),
+        error_code=INTERRUPTED,
+        finished_at=Now(),
+        event_no=event_no,
+    )
+    if not changed:
+        transaction.set_rollback(True)
+        return None
+    for message in streaming:
+        message.status, message.event_no = MessageStatus.PARTIAL, event_no
+        message.token_count = count(message.text)
+        message.save(update_fields=["status", "event_no", "token_count"])
+    return _ended(turn_id, conversation_id, event_no)
+
+
+acheckpoint = across(checkpoint, lane="background")
+arenew = across(renew, lane="background")
+astops_requested = across(stops_requested, lane="background")
+asweep = across(sweep, lane="background")
+astore_retry_notice = across(store_retry_notice, lane="background")
+aset_truncated = across(set_truncated)
+afinish = across(finish)

@@ -1,0 +1,115 @@
+"""The queries that an open page makes by itself now and then: every bus may lose everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Subquery
+from django.db.models.functions import Coalesce, Length
+
+from chatapp.models import Conversation, Message, MessageRole, Summary, Turn
+from compression.database import across, snapshot
+from compression.exceptions import (
+    CompressionCancelled,
+    CompressionError,
+    DraftRejected,
+    LeaseLost,
+    SummarizerError,
+)
+from compression.store import under_way
+from compression.types import Outcome, SummaryStatus, Trigger
+
+# What a run of the machine makes; a person's changes are not its end.
+_BY_THE_MACHINE = (Trigger.THRESHOLD, Trigger.BACKGROUND, Trigger.MANUAL, Trigger.OVERFLOW)
+# A background run's draft that was good, the best so far or not.
+_PUT_ASIDE = (SummaryStatus.READY, SummaryStatus.DISCARDED)
+_DIED = "The server stopped while the summary was written."
+_NOT_SAID = "It ended without a summary."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeMarker:
+    """Figures of a conversation that differ as soon as a viewer has anything to read."""
+
+    event_no: int
+    running: bool
+    """A compression is under way."""
+    opened: bool
+    """A turn is open."""
+    written: int
+    """Characters of its reply, reasoning included: they raise no number."""
+
+
+def change_marker(conversation_id: int) -> ChangeMarker | None:
+    """The change marker of a conversation, in one query; None when it is deleted."""
+    opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at__isnull=True)
+    reply = Message.objects.filter(
+        turn__conversation=OuterRef("pk"),
+        turn__finished_at__isnull=True,
+        role=MessageRole.ASSISTANT,
+    ).order_by("-seq")
+    characters = reply.annotate(characters=Length("text") + Length("reasoning"))
+    found = (
+        Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True)
+        .annotate(
+            running=ExpressionWrapper(under_way(), BooleanField()),
+            opened=Exists(opened),
+            written=Coalesce(Subquery(characters.values("characters")[:1]), 0),
+        )
+        # As values: a row that was read in part reads the rest later, in another state.
+        .values("event_no", "running", "opened", "written")
+        .first()
+    )
+    return ChangeMarker(**found) if found else None
+
+
+@snapshot()
+def how_it_ended(
+    conversation_id: int, *, trigger: Trigger, version: int, since: datetime | None
+) -> Outcome:
+    """The outcome of a run that is over, as far as it is stored.
+
+    For a viewer whom the news of it has not reached. ``version`` was active when the run began,
+    at ``since`` (None: not known).
+    """
+    rows = Summary.objects.filter(conversation_id=conversation_id)
+    made = rows.filter(version__gt=version, restored_from=None, trigger__in=_BY_THE_MACHINE)
+    latest = made.order_by("-version").first()
+    if latest is not None:
+        return Outcome(
+            success=True,
+            trigger=trigger,
+            version=latest.version,
+            usage_before=latest.usage_before or 0.0,
+            usage_after=latest.usage_after or 0.0,
+            degraded=latest.degraded,
+            message_count=latest.message_count,
+            model=latest.model,
+            cost=None if latest.cost is None else float(latest.cost),
+            duration=latest.duration or 0.0,
+        )
+    attempts = rows.filter(version=0, created_at__gte=since) if since else rows.none()
+    attempt = attempts.order_by("-pk").first()
+    if attempt is not None and attempt.status in _PUT_ASIDE:
+        return Outcome(success=True, trigger=trigger)
+    error = _error_of(attempt) if attempt else _unsaid(conversation_id)
+    return Outcome(success=False, trigger=trigger, code=error.code, reason=error.message)
+
+
+def _error_of(attempt: Summary) -> CompressionError:
+    """Why a run gave no summary."""
+    if attempt.audit.get("cancelled"):
+        return CompressionCancelled()
+    refused = attempt.status == SummaryStatus.REJECTED
+    return (DraftRejected if refused else SummarizerError)(attempt.reason)
+
+
+def _unsaid(conversation_id: int) -> CompressionError:
+    """The same where nothing was kept of it."""
+    died = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
+    return LeaseLost(_DIED if died.exists() else _NOT_SAID)
+
+
+achange_marker = across(change_marker)
+ahow_it_ended = across(how_it_ended)

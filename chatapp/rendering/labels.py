@@ -1,0 +1,97 @@
+"""Labels: the words on the screen for stored values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chatapp.text.safety import visible
+from compression.summarizers.extractive import LABEL
+from compression.types import Extracted
+
+_CAUSES = {
+    "threshold": "at the threshold",
+    "background": "prepared in the background",
+    "manual": "asked for",
+    "overflow": "as the request was too large",
+    "edit": "edited by a person",
+    "restore": "brought along from the earlier conversation",
+    "clear": "cleared by a person",
+}
+_TAKEN_BACK = {
+    "edit": "Takes back the edit",
+    "clear": "Takes back the start afresh",
+    "restore": "Takes away what was brought along",
+}
+_STATUS_LABELS = {"superseded": "replaced"}
+_DONE_FIRST = {
+    "continue": "nothing",
+    "mask": "old tool results were masked",
+    "prepare": "a summary was begun in the background",
+    "compress": "the conversation was compressed",
+    "truncate": "the oldest turns were left out",
+    "wind_down": "the model was told to come to an end",
+    "block": "the request was held back",
+}
+
+
+def maker(model: str) -> str:
+    """The writer of a summary: a model's name, or that it took none."""
+    return "extract, no model" if model == LABEL else visible(model)
+
+
+def cause(version: Mapping[str, Any]) -> str:
+    """The cause of a version, or who changed it."""
+    restored = version["restored_from"]
+    if restored:
+        return f"restored from version {restored}"
+    if restored is not None:
+        afresh = version["instead_of"] == "clear"
+        return "the start afresh taken back" if afresh else "the summary taken away"
+    return _CAUSES.get(version["trigger"], str(version["trigger"]))
+
+
+def trigger(value: str) -> str:
+    """The cause of any version with this trigger."""
+    return "restored or brought along" if value == "restore" else _CAUSES.get(value, value)
+
+
+def taken_back(trigger: str) -> str:
+    """The effect of Undo on a version that is not a compression."""
+    return _TAKEN_BACK.get(trigger, "")
+
+
+def status_label(status: str) -> str:
+    """The status of a version, in a word."""
+    return _STATUS_LABELS.get(status, status)
+
+
+def extracted(parts: Sequence[Mapping[str, Any]]) -> str:
+    """The parts of a summary that an extract made beside a model: part 8 of 9, parts 1, 8 of 9."""
+    if not parts:
+        return ""
+    numbers = ", ".join(str(one["part"]) for one in parts)
+    return f"part{'s' if len(parts) > 1 else ''} {numbers} of {parts[-1]['parts']} by extract"
+
+
+def extracted_part(part: Mapping[str, Any]) -> str:
+    """The same of one part, with its messages and why."""
+    sentence = visible(str(Extracted(**part)))
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def time_left(seconds: int) -> str:
+    """About how long something takes still: about 20 s left, about 3 min left."""
+    if seconds < 1:
+        return "nearly done"
+    if seconds < 100:
+        step = 5 if seconds > 10 else 1
+        return f"about {-(-seconds // step) * step} s left"
+    return f"about {-(-seconds // 60)} min left"
+
+
+def done_first(decision: Mapping[str, str]) -> str:
+    """The steps taken before a request was sent, and why."""
+    done = _DONE_FIRST.get(decision["action"], decision["action"])
+    reason = decision.get("reason", "")
+    return f"{done}: {reason[:1].lower()}{reason[1:]}" if reason else done

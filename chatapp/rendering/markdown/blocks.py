@@ -1,0 +1,319 @@
+"""The Markdown engine: one piece of text to safe HTML.
+
+CommonMark with tables and strikethrough, no HTML, links to the web and to mail addresses only; a
+bare address of the web is a link too, and a formula is set as MathML.
+Images are never loaded: they become links, since fetching one tells its server what is being read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.ruler import RuleOptionsType
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from chatapp.rendering.markdown.autolink import web_address
+from chatapp.rendering.markdown.cost_estimate import (
+    FORMULA_CHARACTER,
+    HIGHLIGHT_CHARACTER,
+    MESSAGE_BUDGET,
+    TOTAL_BUDGET,
+    TooMuchWork,
+    Work,
+    estimate,
+)
+from chatapp.rendering.markdown.formula_rules import add_formulas
+from chatapp.rendering.markdown.formulas import FORMULA_MESSAGE, formula, source_of
+from chatapp.rendering.markdown.highlight import (
+    HIGHLIGHT_MESSAGE,
+    code_figure,
+    is_highlighted,
+    language_of,
+)
+from chatapp.rendering.markdown.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
+from chatapp.text.safety import visible
+
+#: Lines with blank ones between, each of which begins with a letter and in which no sign means
+#: anything to the parser.
+_LINE: Final = r"""[^\W\d_][\w ,.;:?!()'"-]*"""
+_prose = re.compile(rf"{_LINE}(?:\n\n+{_LINE})*\n*")
+#: Characters up to which it is worth a look.
+_PROSE_LENGTH: Final = 3_000
+
+#: How an item of a list of tasks begins, and the sign that is shown for it.
+_task = re.compile(r"\[([ xX])\]\s+(?=\S)")
+_BOXES: Final = {" ": "☐ ", "x": "☑ "}
+
+#: Where plain text may end: only at what a rule of ours begins or a link's text ends with. The
+#: parser's own list stops at every sign, and asking all rules there costs as much as a word.
+_terminator = re.compile(r"[\n\\`*_~\[\]<]|!(?=\[)|&(?=[#A-Za-z])|:(?=//)|(?<!\$)\$\$(?!\$)")
+
+_ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
+
+
+#: Characters above which the text of a table's cell is long.
+_LONG_CELL: Final = 40
+
+
+class Environment:
+    """State shared by the blocks of one message: link definitions, and the characters of code
+    and of formulas that may still be highlighted and set.
+
+    ``time_left`` bounds both together, in microseconds; ``work`` bounds the parsing of a piece.
+    ``continued`` says that the piece is a later part of one long fence, ``open_block`` that it is
+    still being written.
+    """
+
+    def __init__(self) -> None:
+        self.references: dict[str, Any] = {}
+        self.highlight_left = HIGHLIGHT_MESSAGE
+        self.formulas_left = FORMULA_MESSAGE
+        self.time_left = TOTAL_BUDGET
+        self.work = Work("")
+        self.continued = False
+        self.open_block = False
+
+    def for_open_block(self) -> Environment:
+        """A copy for a block that is rendered again and again: it leaves no trace, and costs
+        little, since code is not highlighted before it is complete."""
+        copy = Environment()
+        copy.references = dict(self.references)
+        copy.highlight_left = 0
+        copy.formulas_left = self.formulas_left
+        copy.time_left = self.time_left
+        copy.open_block = True
+        copy.continued = self.continued
+        return copy
+
+    def may_highlight(self, code: str) -> bool:
+        """Whether there is something left for ``code``, which is spent then."""
+        time = len(code) * HIGHLIGHT_CHARACTER
+        if len(code) > self.highlight_left or time > self.time_left:
+            return False
+        self.highlight_left -= len(code)
+        self.time_left -= time
+        return True
+
+    def may_set(self, source: str) -> bool:
+        """Whether there is something left for a formula, which is spent then."""
+        time = len(source) * FORMULA_CHARACTER
+        if len(source) > self.formulas_left or time > self.time_left:
+            return False
+        self.formulas_left -= len(source)
+        self.time_left -= time
+        return True
+
+
+def render_message(text: str) -> str:
+    """Safe HTML of a whole message; call it in a thread above ``cost_estimate.LARGE`` characters.
+
+    Anyone's text may go in. What comes out holds no element that loads or runs anything, no
+    attributes but ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel``,
+    ``target`` and those of MathML that only place signs, and links to http, https and mailto only.
+    A text that would take more than about 200 ms comes out as one plain paragraph.
+    """
+    return render_piece(with_newlines(text), Environment(), MESSAGE_BUDGET)
+
+
+def render_piece(text: str, environment: Environment, budget: float) -> str:
+    """Safe HTML of ``text``; as plain text if parsing it would take more than ``budget`` (µs)."""
+    if not text.strip():
+        return ""
+    if len(text) <= _PROSE_LENGTH and "_" not in text and _prose.fullmatch(text):
+        # Most of what a model says, and rendered anew at each flush: no need to parse it.
+        lines = (line.rstrip(" ") for line in text.split("\n") if line)
+        return visible("".join(f"<p>{line}</p>\n" for line in lines))
+    time = estimate(text)
+    budget = min(budget, environment.time_left)
+    # Of a plain one too: where the whole will be plain text, the rest of its stream is.
+    environment.time_left -= time
+    if time > budget:
+        return plain(text)
+    environment.work = Work(text)
+    shared: EnvType = {"references": environment.references, "environment": environment}
+    try:
+        return sanitise(_parser.render(text, shared))
+    except TooMuchWork:
+        return plain(text)
+
+
+def with_newlines(text: str) -> str:
+    """``text`` with each CR LF and CR as LF, as the parser reads it."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def plain(text: str) -> str:
+    """``text`` as one paragraph without any markup; the style sheet keeps its white space."""
+    return sanitise(f'<p class="plain">{escape(text)}</p>\n')
+
+
+class _Renderer(RendererHTML):
+    """HTML of tokens: code in figures, tables in a container that scrolls."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[idx]
+        return _figure(token.content, language_of(token.info), env["environment"])
+
+    def code_block(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return _figure(tokens[idx].content, "", env["environment"])
+
+    def table_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return '<div class="table"><table>\n'
+
+    def table_close(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return "</table></div>\n"
+
+    def formula(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        display = bool(tokens[idx].meta["display"])
+        return _formula(tokens[idx], env["environment"], display=display)
+
+    def formula_block(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return f"<p>{_formula(tokens[idx], env['environment'], display=True)}</p>\n"
+
+    def formula_source(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        return f"<p>{source_of(tokens[idx].markup)}</p>\n"
+
+
+def _formula(token: Token, environment: Environment, *, display: bool) -> str:
+    html = formula(token.content, display=display) if environment.may_set(token.content) else ""
+    if not html:
+        return source_of(token.markup)
+    return f'<span class="formula">{html}</span>' if display else html
+
+
+def _figure(code: str, language: str, environment: Environment) -> str:
+    highlighted = is_highlighted(code, language) and environment.may_highlight(code)
+    return code_figure(code, language, highlighted=highlighted, continued=environment.continued)
+
+
+class _Parser(MarkdownIt):
+    """CommonMark with our list of link targets."""
+
+    def __init__(self) -> None:
+        super().__init__("commonmark", {"html": False}, renderer_cls=_Renderer)
+        self.inline.terminator_re = _terminator
+        self.enable(["table", "strikethrough"])
+        everywhere: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+        self.block.ruler.before("table", "work", _spend, everywhere)
+        self.inline.ruler.after("text", "web_addresses", web_address)
+        add_formulas(self)
+        self.core.ruler.push("images_to_links", _images_to_links)
+        self.core.ruler.push("cell_classes", _cell_classes)
+        # Before the inline rules: "[x]" could be a link.
+        self.core.ruler.before("inline", "task_boxes", _task_boxes)
+
+    def validateLink(self, url: str) -> bool:
+        """Whether a target is absolute and of an allowed scheme; otherwise the source is shown."""
+        try:
+            return urlsplit(url.strip()).scheme.lower() in LINK_SCHEMES
+        except ValueError:  # such as an unclosed bracket in the host
+            return False
+
+
+def _spend(state: StateBlock, line: int, limit: int, silent: bool) -> bool:
+    """Count a look at a line. A block rule that never applies, and is asked before the others.
+
+    A quotation walks over all lines to the next blank one before it is known where it ends, which
+    may be at the second: then the lines after that are walked over again.
+    """
+    last = line + 1
+    if not silent and state.src.startswith(">", state.bMarks[line] + state.tShift[line]):
+        while last < limit and not state.isEmpty(last):
+            last += 1
+    state.env["environment"].work.spend(last - line)
+    return False
+
+
+def _images_to_links(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.children and any(child.type == "image" for child in token.children):
+            token.children = _without_images(token.children, state)
+
+
+def _without_images(tokens: list[Token], state: StateCore) -> list[Token]:
+    """``tokens`` with each image replaced by a link of its text, or by the text within a link."""
+    result: list[Token] = []
+    depth = 0
+    for token in tokens:
+        depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
+        if token.type != "image":
+            result.append(token)
+            continue
+        alternative = _plain_words(token.children or [])
+        text = Token("text", "", 0, content=alternative or "image")
+        if depth:
+            result.append(text)
+            continue
+        attributes = {"href": token.attrs["src"]}
+        if "title" in token.attrs:
+            attributes["title"] = token.attrs["title"]
+        opening = Token("link_open", "a", 1, attrs=attributes)
+        result += [opening, text, Token("link_close", "a", -1)]
+    return result
+
+
+def _plain_words(tokens: list[Token]) -> str:
+    """The text of an image: what its Markdown says without the markup."""
+    words = []
+    for token in tokens:
+        if token.type in ("softbreak", "hardbreak"):
+            words.append(" ")
+        elif token.type == "image":
+            words.append(_plain_words(token.children or []))
+        else:
+            words.append(token.content)
+    return "".join(words)
+
+
+def _cell_classes(state: StateCore) -> None:
+    """Columns are aligned by class: a style attribute would be refused by the page's policy.
+
+    A cell of many words is marked too, so that it gets its room before the table scrolls.
+    """
+    for number, token in enumerate(state.tokens):
+        if token.type not in ("th_open", "td_open"):
+            continue
+        classes = [_ALIGNMENTS[str(token.attrs["style"])]] if "style" in token.attrs else []
+        if len(state.tokens[number + 1].content) > _LONG_CELL:
+            classes.append(LONG_CELL_CLASS)
+        token.attrs = {"class": " ".join(classes)} if classes else {}
+
+
+def _task_boxes(state: StateCore) -> None:
+    """An item that begins with [ ] or [x] begins with a box, which can be read aloud and copied."""
+    for number, item in enumerate(state.tokens):
+        if item.type != "list_item_open" or state.tokens[number + 1].type != "paragraph_open":
+            continue
+        inline = state.tokens[number + 2]
+        if found := _task.match(inline.content):
+            item.attrSet("class", TASK_CLASS)
+            inline.content = _BOXES[found[1].lower()] + inline.content[found.end() :]
+
+
+def _build() -> _Parser:
+    parser = _Parser()
+    # The first use compiles the rule chains, which two threads must not do at the same time.
+    parser.render("*a*", {"environment": Environment()})
+    return parser
+
+
+_parser: Final = _build()

@@ -1,0 +1,114 @@
+r"""The rules for formulas in Markdown: ``\(…\)`` in a line, ``\[…\]`` and ``$$…$$`` displayed.
+
+A single dollar stays text, since prices are commoner than formulas. The rules look each closing
+sign up in a list made once for a text, so that their time is linear whatever is opened and not
+closed. A blank line ends a formula, as in LaTeX, and as a block ends for a reply that streams.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+
+_CLOSING: Final = {r"\(": ")", r"\[": "]", "$$": "$$"}
+_sign = re.compile(r"\\(.)|(?<!\$)\$\$(?!\$)", re.DOTALL)
+
+
+def add_formulas(parser: MarkdownIt) -> None:
+    """Have ``parser`` make tokens ``formula`` and ``formula_block``: content LaTeX, markup source.
+
+    In an environment whose ``open_block`` is true a formula that has no end yet is a token of its
+    source, ``code_inline`` or ``formula_source``.
+    """
+    parser.inline.ruler.before("escape", "formula", _inline)
+    parser.block.ruler.before(
+        "fence", "formula_block", _block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    )
+
+
+def _end(state: StateInline | StateBlock, opening: str, position: int) -> int:
+    """Where the formula that begins at ``position`` has its closing sign; -1 if nowhere."""
+    found: dict[str, dict[str, list[int]]] = state.env.setdefault("closings", {})
+    if state.src not in found:
+        places: dict[str, list[int]] = {")": [], "]": [], "$$": []}
+        for match in _sign.finditer(state.src):
+            places.get(match[1] or "$$", []).append(match.start())
+        found[state.src] = places
+    ends = found[state.src][_CLOSING[opening]]
+    following = bisect_left(ends, position + 2)
+    return ends[following] if following < len(ends) else -1
+
+
+def _inline(state: StateInline, silent: bool) -> bool:
+    source, begin = state.src, state.pos
+    opening = source[begin : begin + 2]
+    if opening not in _CLOSING:
+        return False
+    following = source[begin + 2 : begin + 3]
+    if opening == "$$" and (
+        "$" in (following, source[begin - 1 : begin]) or (begin and not following.strip())
+    ):
+        return False
+    end = _end(state, opening, begin)
+    if 0 <= end <= state.posMax - 2:
+        after, kind, content = end + 2, "formula", source[begin + 2 : end]
+    elif state.env["environment"].open_block:
+        after, kind, content = state.posMax, "code_inline", source[begin : state.posMax]
+    else:
+        return False
+    if not content.strip():
+        return False
+    if not silent:
+        token = state.push(kind, "", 0)
+        token.content, token.markup = content, source[begin:after]
+        token.meta = {"display": opening != r"\("}
+    state.pos = after
+    return True
+
+
+def _block(state: StateBlock, first: int, limit: int, silent: bool) -> bool:
+    begin = state.bMarks[first] + state.tShift[first]
+    opening = state.src[begin : begin + 2]
+    if opening not in (r"\[", "$$") or state.src[begin + 2 : begin + 3] == "$":
+        return False
+    if state.is_code_block(first):
+        return False
+    end = _end(state, opening, begin)
+    last = _last_line(state, first, limit)
+    if end >= 0:
+        closing = bisect_left(state.eMarks, end)
+        if closing > last or state.src[end + 2 : state.eMarks[closing]].strip():
+            return False
+        last = closing
+    elif not state.env["environment"].open_block:
+        return False
+    source = state.getLines(first, last + 1, state.blkIndent, False).strip()
+    if end >= 0 and not source[2:-2].strip():
+        return False
+    if not silent:
+        token = state.push("formula_source" if end < 0 else "formula_block", "", 0)
+        token.content, token.markup, token.map = source[2:-2], source, [first, last + 1]
+        state.line = last + 1
+    return True
+
+
+def _last_line(state: StateBlock, first: int, limit: int) -> int:
+    """The last line that neither a blank one nor the end of a container parts from ``first``."""
+    runs = state.env.setdefault("formula_runs", {})
+    begin, last = runs.get(state.blkIndent, (0, -1))
+    # Walked over once, whatever each line of it opens.
+    if not begin <= first <= last:
+        begin = last = first
+        while (
+            last + 1 < limit
+            and not state.isEmpty(last + 1)
+            and state.sCount[last + 1] >= state.blkIndent
+        ):
+            last += 1
+        runs[state.blkIndent] = (begin, last)
+    return int(min(last, limit - 1))

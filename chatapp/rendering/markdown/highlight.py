@@ -1,0 +1,67 @@
+"""Code blocks: highlighting with classes only, and the frame around them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from html import escape
+from typing import Final
+
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+
+from chatapp.rendering.markdown.sanitise import HIGHLIGHT_PREFIX
+
+#: Characters of code above which a block stays plain: dense code takes about 6 µs a character.
+HIGHLIGHT_BLOCK: Final = 8_000
+#: Characters of code highlighted in one message; the blocks after that stay plain.
+HIGHLIGHT_MESSAGE: Final = 20_000
+#: A line longer than this is minified or data; some lexers are quadratic in a line's length.
+HIGHLIGHT_LINE: Final = 1_000
+_LABEL_LENGTH = 40
+
+# Only these: for an unknown name Pygments would search the installed packages for plugins.
+_NAMES = (
+    "bash c c# c++ clojure cmake cpp cs csharp css dart diff docker dockerfile elixir erlang go"
+    " golang graphql haskell html hs http ini java javascript jinja js json jsx julia kotlin latex"
+    " less lua make makefile markdown md nginx nix objective-c ocaml perl php powershell proto ps1"
+    " py python r rb rs ruby rust sass scala scss sh shell sql swift terraform tex toml ts"
+    " tsx typescript vim vue xml yaml yml zig zsh"
+)
+_LANGUAGES = frozenset(_NAMES.split())
+
+_formatter = HtmlFormatter(nowrap=True, classprefix=HIGHLIGHT_PREFIX)
+_long_line = re.compile(rf"[^\n]{{{HIGHLIGHT_LINE + 1}}}")
+
+
+def language_of(info: str) -> str:
+    """The label of a fence: the first word of its info string, at most 40 characters."""
+    words = info.split(maxsplit=1)
+    return words[0][:_LABEL_LENGTH] if words else ""
+
+
+def is_highlighted(code: str, language: str) -> bool:
+    """Whether ``code`` is small enough and its language known."""
+    return (
+        language.lower() in _LANGUAGES
+        and len(code) <= HIGHLIGHT_BLOCK
+        and not _long_line.search(code)
+    )
+
+
+def code_figure(code: str, language: str, *, highlighted: bool, continued: bool) -> str:
+    """A block of code as HTML, escaped; ``continued`` marks a later part of one long block."""
+    inner = highlight(code, _lexer(language.lower()), _formatter) if highlighted else escape(code)
+    kind = "code continued" if continued else "code"
+    return (
+        f'<figure class="{kind}"><figcaption>{escape(language)}</figcaption>'
+        f"<pre><code>{inner}</code></pre></figure>\n"
+    )
+
+
+@lru_cache(maxsize=len(_LANGUAGES))
+def _lexer(language: str) -> Lexer:
+    # Kept in a cache: finding one walks a table of 500 lexers. They hold no state between texts.
+    return get_lexer_by_name(language, stripnl=False, ensurenl=False)

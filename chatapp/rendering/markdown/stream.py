@@ -1,0 +1,76 @@
+"""Markdown that is still being written, as HTML: closed blocks once, the open one at each flush."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from chatapp.rendering.markdown.blocks import Environment, render_message, render_piece
+from chatapp.rendering.markdown.cost_estimate import CLOSED_BUDGET, OPEN_BUDGET
+from chatapp.rendering.markdown.cutter import Cutter
+from chatapp.text.safety import LOOKED_AT, has_a_look, settled, visible_part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Update:
+    """The change on the screen by one flush."""
+
+    closed_html: str
+    """Blocks that were closed since the last update: append them once."""
+    open_html: str
+    """The block still being written: it replaces the open block of the last update."""
+    thoughts_html: str = ""
+    """Thoughts to append, those whose look may still change left out."""
+
+
+class StreamRenderer:
+    """Renders one reply as it comes. Not for use by two threads at once."""
+
+    def __init__(self) -> None:
+        self._received: list[str] = []
+        self._cutter = Cutter()
+        self._environment = Environment()
+        self._thoughts = ""  # not shown yet, and a little of what was before
+        self._thoughts_shown = 0
+
+    @classmethod
+    def split(cls, text: str) -> tuple[str, str]:
+        """All closed HTML and the open HTML of a reply of which ``text`` has come so far.
+
+        Equal to the joined ``closed_html`` and the last ``open_html`` of any way to feed ``text``.
+        """
+        update = cls().feed(text)
+        return update.closed_html, update.open_html
+
+    def feed(self, text: str, thoughts: str = "") -> Update:
+        """Take the next characters and render what they close, and the open block."""
+        self._received.append(text)
+        closed = []
+        for piece in self._cutter.feed(text):
+            self._environment.continued = piece.continued
+            closed.append(render_piece(piece.text, self._environment, CLOSED_BUDGET))
+        piece = self._cutter.open_piece()
+        self._environment.continued = piece.continued
+        open_html = render_piece(piece.text, self._environment.for_open_block(), OPEN_BUDGET)
+        return Update(
+            closed_html="".join(closed), open_html=open_html, thoughts_html=self._think(thoughts)
+        )
+
+    @property
+    def open_length(self) -> int:
+        """Characters of the block that is still being written: each update goes over them again."""
+        return self._cutter.open_length
+
+    def _think(self, thoughts: str) -> str:
+        self._thoughts += thoughts
+        end = settled(self._thoughts) if has_a_look(thoughts) else 0
+        if end <= self._thoughts_shown:
+            return ""
+        shown = visible_part(self._thoughts, self._thoughts_shown, end)
+        begin = max(0, end - LOOKED_AT)
+        self._thoughts, self._thoughts_shown = self._thoughts[begin:], end - begin
+        return escape(shown)
+
+    def finish(self) -> str:
+        """The whole reply rendered as after a reload; it replaces everything shown so far."""
+        return render_message("".join(self._received))

@@ -1,0 +1,1 @@
+"""A run of the machine, from its lease to its end."""

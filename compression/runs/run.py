@@ -1,0 +1,285 @@
+"""One run of the machine: hold the lease, have a draft made, judge it, put it in place.
+
+A run lives in one asyncio task of one process. Its lease is in the database, so that every other
+process sees it, and a crash gives it back by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+from functools import partial
+
+from django.db import DatabaseError
+
+from compression import signals, store
+from compression.engine import Request
+from compression.exceptions import (
+    CompressionCancelled,
+    CompressionError,
+    DraftRejected,
+    LeaseLost,
+    NothingToCompress,
+    StaleVersion,
+    SummarizerError,
+)
+from compression.judging.judge import Case, Judgement
+from compression.planning import planner
+from compression.runs.leases import holding, shielded, to_its_end
+from compression.runs.results import fit_draft, success
+from compression.store import Base
+from compression.summarizers.ladder import Ladder
+from compression.types import Draft, Outcome, Sizes, Span, Trigger
+
+logger = logging.getLogger(__name__)
+
+_living: dict[int, Run] = {}
+"""The runs of this process by conversation: at most one each, by the lease."""
+
+
+def living(conversation_id: int) -> Run | None:
+    """This process's run for a conversation."""
+    return _living.get(conversation_id)
+
+
+async def claimed(request: Request) -> Run | None:
+    """A run that holds the lease, or None when another one does."""
+    claim = asyncio.ensure_future(
+        store.aclaim(
+            request.conversation_id, trigger=request.trigger, locks_input=request.locks_input
+        )
+    )
+    try:
+        token = await asyncio.shield(claim)
+    except asyncio.CancelledError:
+        # A claim that nobody uses would lock the page until it expires.
+        if token := await claim:
+            await store.arelease(request.conversation_id, token)
+        raise
+    return Run(request, token) if token else None
+
+
+class Run:
+    """One claimed run. Await :meth:`outcome` once; it always gives the lease back."""
+
+    def __init__(self, request: Request, token: str) -> None:
+        self._request = request
+        self._token = token
+        self._trigger = request.trigger
+        self._began = time.monotonic()
+        self._base: Base | None = None
+        self._span: Span | None = None
+        self._tail_tokens = 0
+        self._ladder: Ladder | None = None
+        self._work: asyncio.Task[Outcome] | None = None
+
+    def cancel(self) -> None:
+        """Stop the work; :meth:`outcome` answers with code ``compression_cancelled``."""
+        if self._work is not None:
+            self._work.cancel()
+
+    async def announce(self, trigger: Trigger, *, locks_input: bool) -> None:
+        """Say that the run has started, or that the conversation waits for it now."""
+        self._trigger = trigger
+        if self._span is None:
+            return
+        await signals.send(
+            signals.compression_started,
+            conversation_id=self._request.conversation_id,
+            trigger=trigger,
+            message_count=len(self._span.items),
+            source_tokens=self._span.source_tokens,
+            locks_input=locks_input,
+        )
+
+    async def outcome(self) -> Outcome:
+        """Do it all. Raises NothingToCompress; any other end after the start is an outcome."""
+        conversation_id = self._request.conversation_id
+        _living[conversation_id] = self
+        try:
+            self._work = asyncio.create_task(self._compress())
+            outcome = await holding(
+                self._work, conversation_id, self._token, self._request.settings
+            )
+        except asyncio.CancelledError:
+            # The one who awaited this was cancelled; what has begun is ended all the same.
+            await self._end(self._ended_anyway())
+            raise
+        except CompressionError as error:
+            outcome = self._failure(error)
+            await self._end(outcome)
+            if self._span is None:
+                raise
+            return outcome
+        except Exception as error:
+            # Whatever a host's part raises: the lease is given back, and the run has an end.
+            logger.exception("The compression of conversation %s broke", conversation_id)
+            outcome = self._failure(SummarizerError())
+            await self._end(outcome)
+            if self._span is None:
+                raise SummarizerError from error
+            return outcome
+        finally:
+            if _living.get(conversation_id) is self:
+                del _living[conversation_id]
+        await self._end(outcome)
+        return outcome
+
+    async def _compress(self) -> Outcome:
+        request = self._request
+        base, items = await store.aread(request.conversation_id, request.engine.transcript)
+        self._base = base
+        self._tail_tokens = sum(item.tokens for item in items)
+        sizes = await self._present_sizes(base)
+        span = await asyncio.to_thread(
+            planner.plan,
+            items,
+            sizes,
+            request.settings.planner,
+            trigger=request.trigger,
+            through_seq=request.through_seq,
+        )
+        if request.trigger is Trigger.BACKGROUND:
+            await self._check_beats_ready(span, sizes)
+        self._span = span
+        await self.announce(request.trigger, locks_input=request.locks_input)
+        if request.on_started is not None:
+            request.on_started()
+        case = Case(
+            base_text=base.text,
+            base_ledger=base.ledger,
+            items=items,
+            span=span,
+            sizes=sizes,
+            settings=request.settings.planner,
+            trigger=self._trigger,
+            counter=request.engine.counter,
+        )
+        self._ladder = Ladder(request, self._token, base, case, self._waited_for)
+        draft, judgement = await self._ladder.climb()
+        return await self._put_in_place(base, span, draft, judgement)
+
+    async def _present_sizes(self, base: Base) -> Sizes:
+        """The sizes with the summary as it is now; another may have come since they were taken."""
+        sizes = self._request.sizes
+        tokens = await asyncio.to_thread(self._request.engine.counter.count, base.text)
+        return replace(sizes, summary=max(sizes.summary, tokens + sizes.frame) if tokens else 0)
+
+    async def _check_beats_ready(self, span: Span, sizes: Sizes) -> None:
+        """Before a model is paid for: would this draft replace the ready one?"""
+        found = await store.aread_ready(
+            self._request.conversation_id, self._request.engine.transcript
+        )
+        if found is None:
+            return
+        more = sizes.share(span.source_tokens - found[0].source_tokens)
+        if more < store.REPLACES_READY:
+            raise NothingToCompress("A summary is prepared already.", fields={"frees": more})
+
+    async def _waited_for(self) -> bool:
+        """Not in the background, or not any more: another process may have promoted the run."""
+        if self._trigger is Trigger.BACKGROUND:
+            trigger = await store.alease_trigger(self._request.conversation_id, self._token)
+            self._trigger = trigger or self._trigger
+        return self._trigger is not Trigger.BACKGROUND
+
+    async def _put_in_place(
+        self, base: Base, span: Span, draft: Draft, judgement: Judgement
+    ) -> Outcome:
+        """Save a background draft, apply any other. Raises when the guards do not hold."""
+        request = self._request
+        fit = await asyncio.to_thread(
+            fit_draft,
+            request,
+            span,
+            draft,
+            judgement,
+            trigger=self._trigger,
+            duration=time.monotonic() - self._began,
+        )
+        conversation_id, token = request.conversation_id, self._token
+        if not await self._waited_for():
+            saved = await to_its_end(store.asave_ready(conversation_id, token, base, fit))
+            if saved is not None:
+                return success(fit, draft, judgement, duration=time.monotonic() - self._began)
+            # Promoted at the last moment, or the lease or the version is gone.
+            if not await self._waited_for():
+                raise await self._why_late()
+        fit = replace(fit, trigger=self._trigger)
+        version = await to_its_end(
+            store.aapply(conversation_id, token, base, fit, request.engine.transcript)
+        )
+        if version is None:
+            raise await self._why_late()
+        duration = time.monotonic() - self._began
+        return success(fit, draft, judgement, duration=duration, version=version)
+
+    async def _why_late(self) -> CompressionError:
+        """The lease went to another run, or a person changed the summary."""
+        held = await store.alease_trigger(self._request.conversation_id, self._token)
+        return (
+            LeaseLost()
+            if held is None
+            else StaleVersion("The summary was changed meanwhile; the machine's draft was dropped.")
+        )
+
+    def _ended_anyway(self) -> Outcome:
+        """How a run ended whose awaiter was cancelled: a commit under way is never taken back."""
+        work = self._work
+        if work and work.done() and not work.cancelled() and work.exception() is None:
+            return work.result()
+        return self._failure(CompressionCancelled())
+
+    def _failure(self, error: CompressionError) -> Outcome:
+        return Outcome(
+            success=False,
+            trigger=self._trigger,
+            code=error.code,
+            reason=error.message,
+            message_count=len(self._span.items) if self._span else 0,
+            duration=time.monotonic() - self._began,
+        )
+
+    async def _end(self, outcome: Outcome) -> None:
+        await shielded(self._finish(outcome))
+
+    async def _finish(self, outcome: Outcome) -> None:
+        """Give the lease back, keep the failed attempts, and say how it ended."""
+        conversation_id = self._request.conversation_id
+        for step in (
+            partial(store.arelease, conversation_id, self._token),
+            partial(self._record, outcome),
+        ):
+            try:
+                await step()
+            except DatabaseError:
+                # The lease expires by itself; the attempts are only for the reviewer.
+                logger.exception("The end of compression %s was not stored", conversation_id)
+        if self._span is None:
+            await signals.send(signals.compression_withdrawn, conversation_id=conversation_id)
+        else:
+            await signals.send(
+                signals.compression_completed, conversation_id=conversation_id, outcome=outcome
+            )
+
+    async def _record(self, outcome: Outcome) -> None:
+        if self._base is None or self._ladder is None:
+            return
+        ended = outcome.code in {SummarizerError.code, DraftRejected.code}
+        attempts = self._ladder.attempts
+        for attempt in attempts:
+            await store.arecord_attempt(
+                self._request.conversation_id,
+                run=self._token,
+                status=attempt.status,
+                trigger=self._trigger,
+                reason=attempt.reason,
+                base=self._base,
+                final=ended and attempt is attempts[-1],
+                fruitless=attempt.fruitless,
+                tail_tokens=self._tail_tokens,
+                model=attempt.model,
+                cost=attempt.spent.cost,
+            )
