@@ -79,6 +79,7 @@ PURE = (
     "compression.judging.floor",
     "compression.judging.redaction",
     "compression.judging.salience",
+    "compression.languages",
     "compression.summarizers.quoting",
     "compression.types",
 )
