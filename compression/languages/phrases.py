@@ -15,7 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 
 EXAMPLES, COUNTEREXAMPLES = "examples", "counterexamples"
@@ -115,7 +115,7 @@ class Phrases:
             yield from language.tables.get(table, {}).get(name, ())
 
 
-@lru_cache(maxsize=1)
+@cache
 def every_language() -> Phrases:
     """The lists of all files of this folder."""
     files = (one for one in resources.files(__package__).iterdir() if one.name.endswith(".toml"))
@@ -161,6 +161,7 @@ def _one_of(phrases: Iterable[str]) -> str:
     return "(?:" + ("|".join(map(expression, dict.fromkeys(phrases))) or _NOTHING) + ")"
 
 
+@cache
 def expression(phrase: str) -> str:
     """The regular expression of a phrase. Raises :class:`ValueError` when it is written wrongly."""
     open_brackets: list[str] = []
