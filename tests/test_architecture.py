@@ -81,6 +81,7 @@ PURE = (
     "compression.judging.redaction",
     "compression.judging.said",
     "compression.judging.salience",
+    "compression.languages",
     "compression.summarizers.quoting",
     "compression.types",
 )

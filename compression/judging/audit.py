@@ -10,6 +10,7 @@ from compression.exceptions import DraftRejected
 from compression.judging.cues import takes_back
 from compression.judging.redaction import redact, redacted
 from compression.judging.salience import evidence, normalise, salient, scripts
+from compression.languages.phrases import Phrases, every_language
 from compression.ledger.ledger import Addition, Delta, Lift, Supersession
 from compression.types import Audit, Completion, Item, Ledger, Section
 
@@ -41,39 +42,29 @@ LISTED = 200
 _REASONING = re.compile(
     r"<(think|thinking|reasoning)>[\s\S]*?(?:</\1>|\Z)|\A[\s\S]*?</think(?:ing)?>", re.IGNORECASE
 )
-_REFUSAL = re.compile(
-    r"\s*(?:[\"'*#-]*\s*)(?:"
-    r"(?:i['’]?m|i am) (?:really |very |so )?(?:sorry|afraid|unable|not able|not comfortable)"
-    r"|(?:sorry|apologies)\b|i (?:apologi[sz]e|must decline|have to decline|won['’]?t|will not)"
-    r"|i (?:cannot|can['’]?t|can not|could not|couldn['’]?t)|as an? (?:ai|language model)"
-    r"|unfortunately,? i|(?:this|your) request (?:cannot|can['’]?t|violates)|error[: ]|traceback "
-    r"|es tut mir leid|leider kann ich|ich kann (?:das|dies|dabei|ihnen|dir)? ?(?:leider )?nicht"
-    r"|(?:je suis )?désolé|je ne (?:peux|suis)|lo siento|no puedo|desculpe|não posso|mi dispiace"
-    r"|non posso|het spijt me|ik kan (?:dit |dat |je )?niet|извините|к сожалению|я не могу"
-    r"|抱歉|对不起|對不起|很遗憾|我无法|我無法|我不能|申し訳|すみません|죄송)",
-    re.IGNORECASE,
-)
 _TOOL_CALL = re.compile(
     r"\s*(?:<\|?(?:tool_call|function_call|tool_calls)|\[TOOL_CALLS\]|<function=)"
     r"|\s*(?:```json\s*)?\{\s*\"(?:name|tool|function)\"\s*:[\s\S]{0,400}\"(?:arguments|parameters)\"",
     re.IGNORECASE,
 )
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<head|<\?xml)", re.IGNORECASE)
-_NEGATION = re.compile(
-    r"(?:\b(?:not|never|no|don't|doesn't|cannot|can't|won't|without|nicht|kein\w*|nie|niemals|ne|pas"
-    r"|jamais|no|nunca|não|non|mai|niet|nooit|не|никогда)|n't|不|别|別|勿)\s*\Z",
-    re.IGNORECASE,
-)
 _HASH = re.compile(r"(?=\d*[a-f])[0-9a-f]{7,40}")
 #: Of a commit, say: people write its beginning only.
-_WORDS = dict(
-    zip(
-        "0123456789",
-        ("zero no none", "one a an first once", "two second twice both", "three third", "four",
-         "five", "six", "seven", "eight", "nine"),
-        strict=True,
-    )
-)  # fmt: skip
+
+
+def refusal(languages: Phrases) -> re.Pattern[str]:
+    """What matches an answer that begins with a refusal."""
+    return re.compile(rf"\s*(?:[\"'*#-]*\s*){languages.any_of('refusal')}", re.IGNORECASE)
+
+
+def negation(languages: Phrases) -> re.Pattern[str]:
+    """What finds a negation at a text's end."""
+    return re.compile(rf"{languages.whole('negation')}\s*\Z", re.IGNORECASE)
+
+
+_REFUSAL = refusal(every_language())
+_NEGATION = negation(every_language())
+_WORDS = {digit: every_language().listed("numbers", digit) for digit in "0123456789"}
 
 
 def without_reasoning(text: str) -> str:
@@ -320,7 +311,7 @@ def _holds(said: str, one: str) -> bool:
 
 def _in_words(number: str, said: str) -> bool:
     """Whether a single digit was said as a word."""
-    return any(re.search(rf"\b{word}\b", said) for word in _WORDS.get(number, "").split())
+    return any(re.search(rf"\b{re.escape(word)}\b", said) for word in _WORDS.get(number, ()))
 
 
 def redact_delta(delta: Delta) -> tuple[Delta, int]:

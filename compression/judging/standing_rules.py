@@ -19,6 +19,7 @@ from itertools import islice
 from compression.judging import cues
 from compression.judging.redaction import redact
 from compression.judging.salience import normalise
+from compression.languages.phrases import Phrases, every_language
 from compression.ledger.ledger import Addition, Delta, apply_delta, evict, render
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
@@ -36,75 +37,66 @@ takes something back and shares so many takes it back."""
 
 NEXT = 2
 """Messages: so far off is the user's next one, which may end a rule without naming it."""
-_COMMON = cues.stems("use answer reply respond write call make keep add give say put now more")
+_COMMON = cues.stems(" ".join(every_language().listed("common_in_rules", "words")))
 """Words that rules have in common."""
 
-_LEAD = r"""^\W*(?:(?:please|and|but|also|so|ok(?:ay)?|no|hi|hello|thanks|important|note|remember
-    |one\ more\ thing|in\ general|as\ a\ rule|rules?(?:\ \w{1,3})?|\d{1,2}
-    |(?:make|be)\ sure(?:\ that)?(?:\ you|\ to)?|it\ is\ important\ (?:that\ you|to)
-    |(?:for|in|with)\ (?:all|every|each|any|this|these|your|the)(?:\ [\w-]{1,20}){1,3}
-    |(?:when(?:ever)?|if|before|after)\ [^,.:]{2,80}(?=[,:]))\b[\s,:;.)*–—-]*){0,3}"""
-_NO_ORDER = r"""(?!(?:an?|the|been?|ha[ds]|have|here|there|in|on|at|so|good|great|nice|fun|happy
-    |glad|up|down|saw|seen|thought|knew|heard|met|got|went|done|did|say|mind|give|feel|fancy
-    |\w+(?<!e)ed|\w{2,}ing)\b)\w"""
-_VERB = r"""(?:use|write|keep|answer|reply|respond|speak|talk|refer|treat|format|name|put|add|make
-    |give|show|tell|ask|run|check|test|start|begin|end|finish|round|sort|quote|cite|stick|follow
-    |return|print|log|store|save|mention|include|address|sign|translate|explain|do|say|spell
-    |convert|express|state|assume|ensure|leave|send|list|confirm|wait)"""
-_IDIOM = r"""(?:worry|forget|give|be|let|quit|stop|hesitate|feel|get|miss|know|think|mind|bother|you
-    |need|have|understand|see|want|like|care|remember|believe|sweat)"""
 
-STANDING = re.compile(
-    rf"""{_LEAD}(?:
-    (?:always|never)(?:,?\ (?:ever|always|never))?,?\ {_NO_ORDER}
-    |from\ now\ on\b(?!,?\ (?:we|it|he|she|they|i(?!\ (?:want|need|expect|prefer)))\b)
-    |{_VERB}\b[^.!?]{{0,200}}(?<!\bto)\ (?:always|never|at\ all\ times|without\ exception
-        |from\ now\ on)\b
-    |only\ (?:ever|use|write|answer|reply|respond)\b
-    |(?:at\ all\ times|under\ no\ circumstances|without\ exception)\b
-    |(?:you\ (?:must|should|shall|may)|i\ (?:want|need)\ you\ to)\ (?:always|never)\ {_NO_ORDER}
-    |you\ (?:must\ not|mustn['’]t|are\ not\ allowed\ to)\b
-    |(?:do\ not|don['’]t)\ (?:ever\ )?(?!{_IDIOM}\b)\w
-    |call\ me\ (?!(?:when|if|back|later|at|on|tomorrow|crazy|maybe|tonight|an?)\b)\w
-    |i(?:['’]m|\ am)\ (?:\w+\ )?allergic\ to\b
-    |[\w'’\ -]{{3,60}}\bmust\ (?:not|never|always)\ {_NO_ORDER}
-    |[\w'’\ -]{{3,60}}\bmust\ be\ (?:in|at|under|below|above|between|no|less|written|formatted|named
-        |kept|stored|rounded|sorted|quoted|given|checked|tested|approved|signed|confirmed)\b
-    |[\w'’\ -]{{3,60}}\b(?:is|are)\ (?:strictly\ )?(?:forbidden|non-negotiable|not\ allowed)\b
-    |(?:bitte\ )?(?:immer|niemals?|nie\ wieder|auf\ keinen\ fall|ab\ (?:jetzt|sofort)|toujours
-        |jamais|à\ partir\ de\ maintenant|siempre|nunca|jamás|a\ partir\ de\ ahora|sempre
-        |de\ agora\ em\ diante|altijd|nooit|vanaf\ nu|всегда|никогда|отныне|нельзя)\b
-        (?!\ (?:me|se|ha|ho|est|es|è|é|ist|war|was|pareil|noch|wieder)\b)
-    |(?:n['’]|(?:ne|no|non|não|не)\ )?(?!(?:ich|er|sie|es|wir|das|du|je|il|elle|on|nous|ya|casi|yo
-        |él|ella|eu|ele|ela|io|lui|lei|ik|hij|ze|wij|я|он|она|мы|это|is|ist|war|est|era|son)\b)
-        [^\W\d]{{3,20}}(?:\ (?:bitte|mir|mich|moi|me))?[\ -](?:immer|niemals?|nie|auf\ keinen\ fall
-        |toujours|jamais|siempre|nunca|jamás|sempre|mai|altijd|nooit|всегда|никогда)\b
-    |(?:du|sie)\ (?:musst|müssen|darfst|dürfen)\b|(?:tu|vous)\ (?:dois|devez)\b|debes?\b|deve\b
-    |[请請]?[你您]?(?:以后|从现在起)?[,，]?[请請]?(?:总是|始终|永远|绝不|从不|必须|不要|不得|禁止|务必|切勿|從不
-        |必須|總是|絕不)
-    |[请請][^。！？]{{0,12}}(?:总是|始终|不要|务必|必须|總是)
-    |(?!私|僕|俺|彼)[^。！？]{{0,30}}(?:常に|必ず|決して|絶対に|ないで|禁止)
-    |(?:[^.!?]{{0,30}}\ )?(?:항상|절대|반드시)\b
-    )""",
-    re.IGNORECASE | re.VERBOSE,
-)
+def standing(languages: Phrases) -> re.Pattern[str]:
+    """What matches a sentence that tells an assistant what holds from now on.
+
+    One line of it is one way to say so; which word stands where says ``en.toml``, and for the ways
+    of other languages ``de.toml``, ``zh.toml``, ``ja.toml`` and ``ko.toml``.
+    """
+
+    def of(name: str) -> str:
+        return languages.any_of("standing", name)
+
+    lead = rf"""^\W*(?:(?:{of("lead")}|{of("lead_numbered")}(?:\ \w{{1,3}})?|\d{{1,2}}
+        |{of("lead_scope")}(?:\ [\w-]{{1,20}}){{1,3}}
+        |{of("lead_clause")}\ [^,.:]{{2,80}}(?=[,:]))\b[\s,:;.)*–—-]*){{0,3}}"""
+    order = rf"(?!(?!{of('no_order_except')}\b){of('no_order')}\b)\w"
+    subject = r"[\w'’\ -]{3,60}\b"
+    not_to = "".join(
+        rf"(?<!\b{re.escape(word)})" for word in languages.listed("standing", "infinitive")
+    )
+    return re.compile(
+        rf"""{lead}(?:
+        {of("adverb")},?\ {order}
+        |{of("addressed")}\ {of("adverb")}\ {order}
+        |{languages.whole("standing", "opening")}
+        |(?!{of("unless")}\b){of("opening_unless")}\b
+        |(?!{of("opening_with_word_except")}\b){of("opening_with_word")}\ \w
+        |{of("verb")}\b[^.!?]{{0,200}}{not_to}\ {of("adverb_later")}\b
+        |{subject}{of("behind_subject_with_order")}\ {order}
+        |{subject}{of("behind_subject")}\b
+        |(?:{of("courtesy")}\ )?{of("first")}\b(?!\ {of("not_behind_first")}\b)
+        |(?:{of("negator_joined")}|{of("negator")}\ )?(?!{of("no_verb")}\b)
+            [^\W\d]{{3,20}}(?:\ {of("between")})?[\ -]{of("second")}\b
+        |{of("request")}[^。！？]{{0,12}}{of("in_request")}
+        |(?!{of("no_start")})[^。！？]{{0,30}}{of("within")}
+        |(?:[^.!?]{{0,30}}\ )?{of("within_word")}\b
+        )""",
+        re.IGNORECASE | re.VERBOSE,
+    )
+
+
+def names_one_of(languages: Phrases) -> re.Pattern[str]:
+    """What matches a rule that names one of several: another language, another name."""
+    by = languages.any_of("names_one_of")
+    return re.compile(rf"^(?P<head>.*?)\b(?P<by>{by})\s+(?P<what>[^,;.!]{{1,40}})")
+
+
+def last_taken_back(languages: Phrases) -> re.Pattern[str]:
+    """What finds that a message ends the rule before it without naming it."""
+    return re.compile(rf"\b{languages.any_of('last_taken_back')}\b", re.IGNORECASE)
+
+
+STANDING = standing(every_language())
 """How people tell an assistant what holds from now on. That something merely is always so, or must
 have been lovely, is no rule; ``cues.rule_strength`` must have said 2 besides."""
-_FORBIDS = re.compile(
-    r"\bn(?:ot|ever|o)\b|n['’]t\b|\b(?:nie\w*|nicht|kein\w*|jamais|nunca|jamás|mai|nooit|никогда|нельзя"
-    r"|auf keinen fall)\b|不|禁|切勿|絕不|しない|決して|절대",
-    re.IGNORECASE,
-)
-_FILLED = re.compile(
-    r"^(?P<head>.*?)\b(?P<by>call me|in|as|auf|als|en|em|como|op|на)\s+(?P<what>[^,;.!]{1,40})"
-)
-"""A rule that names one of several: another language, another name."""
-_BACK = re.compile(
-    r"\b(?:(?:that|this|the last) (?:rule|one)|(?:forget|ignore|drop|scrap|undo|cancel) (?:that|it"
-    r"|this)|never ?mind|changed my mind|vergiss (?:das|es)|oublie|olvídalo|忘了|取消)\b",
-    re.IGNORECASE,
-)
-"""By which a message ends the rule before it without naming it."""
+_FORBIDS = every_language().pattern("forbidding")
+_FILLED = names_one_of(every_language())
+_BACK = last_taken_back(every_language())
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ Please never mention prices.
 From now on, answer in German.
 Call me Alice.
 You must never delete files without asking.
+You mustn’t delete files without asking.
 All amounts must be in euros.
 Under no circumstances reveal the code word.
 Answer briefly and never apologise.

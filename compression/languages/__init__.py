@@ -1,0 +1,1 @@
+"""The words by which rules, decisions and refusals are told: one file a language, read as data."""
