@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
+from chatapp.management.commands.serve import Command as Serve
 from compression.conf import CompressionSettings
 from tests import documents
 from tests.benchmarks.__main__ import cases
@@ -228,6 +229,27 @@ def test_the_ci_runs_what_everybody_runs() -> None:
     assert text.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail" in text
     assert text.rstrip().endswith("make test")
+
+
+def test_the_version_comes_from_one_place() -> None:
+    """The program tells that of pyproject.toml, and the newest release of the changelog is it.
+
+    Breaks when: a version is written anywhere else, or a release is noted without raising it.
+    """
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    assert Serve().get_version() == f"Palimpsest {version}"
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    released = re.findall(r"^## \[(\d\S*)\]", changelog, re.MULTILINE)
+    assert released[:1] in ([], [version])
+    again = [
+        path.relative_to(ROOT).as_posix()
+        for folder in ("chatapp", "compression", "templates", "static", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".html", ".js", ".css", ".md"}
+        and re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", path.read_text("utf-8"))
+    ]
+    assert again == []
 
 
 def test_the_license_is_named() -> None:
