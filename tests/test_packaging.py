@@ -136,6 +136,25 @@ def test_every_target_says_what_it_does() -> None:
     assert all(listed.values())
 
 
+def test_what_is_quick_is_there_and_needs_nothing_else() -> None:
+    """Breaks when: a folder that `make quick` names is moved, or a test in one needs a server."""
+    made = re.search(r"^QUICK = (.*?)\n[A-Z]", MAKEFILE, re.MULTILINE | re.DOTALL)
+    assert made is not None
+    paths = [
+        f"{folder}{name}"
+        for prefixed in re.finditer(r"\$\(addprefix ([^,]+),([^)]*)\)|(tests/\S+)", made[1])
+        for folder, names in [(prefixed[1] or "", prefixed[2] or prefixed[3])]
+        for name in names.split()
+    ]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    files = [one for path in paths for one in (ROOT / path, *(ROOT / path).rglob("test_*.py"))]
+    sources = {one.name: one.read_text("utf-8") for one in files if one.suffix == ".py"}
+    assert len(sources) > 50
+    del sources[Path(__file__).name]
+    needing = re.compile(r"from tests\.servers import .*\b(start_server|RunningServer)\b")
+    assert [name for name, source in sources.items() if needing.search(source)] == []
+
+
 def test_every_target_is_in_a_document() -> None:
     """Breaks when: a target is added and nobody is told what it is for."""
     told = documents.README.read_text("utf-8") + documents.CONTRIBUTING.read_text("utf-8")
