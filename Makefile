@@ -8,6 +8,13 @@ PYTEST = $(PY) -m pytest
 # Tests wait for servers, browsers and databases about a third of their time, so that three workers
 # keep two cores busy; small portions spread the long tests over all of them.
 PARALLEL = -n 3 --maxschedchunk 4
+# The tests of what is pure, and of how files are laid out, with 20 examples where it is 100. They
+# need no running chat, browser or database; attacks by size (N02, N06, X10) are left to `make test`.
+QUICK = $(addprefix tests/compression/,planning ledger judging summarizers test_tokens.py) \
+	$(addprefix tests/chatapp/,context llm rendering text transfer test_style_sheet.py test_template_loader.py) \
+	tests/test_architecture.py tests/test_packaging.py tests/test_templates.py
+QUICKLY = -n 2 -q --hypothesis-profile=quick -m "not (django_db or storage or events or browser or soak)" \
+	-k "not (n02 or n06 or x10 or linear_time)"
 # On these no compiler is needed: `make lock` fails when something locked has no wheel for one.
 PYTHONS = 3.11 3.12 3.13 3.14
 # Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,
@@ -30,13 +37,19 @@ CHECKED = unset DATABASE_URL REDIS_URL; \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
-.PHONY: help run test lint bench soak lock
+.PHONY: help run quick test lint bench soak lock
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
 
 run: $(VENV)/run var/secret_key var/static.stamp ## start the chat here, on PORT (8000), and print a sign-in link
 	@$(LOCAL) exec $(PY) manage.py serve --port $(PORT)
+
+quick: $(VENV)/dev ## under a minute: style, types, and what needs no running chat, browser or database
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy chatapp compression tests
+	@env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(QUICKLY) $(QUICK)
 
 test: $(VENV)/dev ## everything: lint, what stores on PostgreSQL and Redis, the whole suite on SQLite
 	@$(PY) -m tests.services --chromium -- true

@@ -44,7 +44,15 @@ OWN = ("serve", "signin_link", "ensure_owner", "import_messages")
 DEPLOYING = ("chatapp.deployment.many", "chatapp.deployment.nginx")
 LANGUAGES = re.compile(r"(sh|http|json \w+|python)?")
 # What the copy is made of; the environment and what was made here stay away.
-COPIED = ("chatapp", "compression", "templates", "static", "manage.py", "Makefile")
+COPIED = (
+    "chatapp",
+    "compression",
+    "templates",
+    "static",
+    "manage.py",
+    "pyproject.toml",
+    "Makefile",
+)
 _ASSIGNMENTS = r"(?:\w+=\S+ )*"
 _SERVES = re.compile(rf"{_ASSIGNMENTS}(make run|.*manage\.py serve|.*chatapp\.deployment\.many)\b")
 _ONLY_LISTED = re.compile(r"make (?!run\b)[a-z]+")

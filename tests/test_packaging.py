@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
+from chatapp.management.commands.serve import Command as Serve
 from compression.conf import CompressionSettings
 from tests import documents
 from tests.benchmarks.__main__ import cases
@@ -135,6 +136,25 @@ def test_every_target_says_what_it_does() -> None:
     assert all(listed.values())
 
 
+def test_what_is_quick_is_there_and_needs_nothing_else() -> None:
+    """Breaks when: a folder that `make quick` names is moved, or a test in one needs a server."""
+    made = re.search(r"^QUICK = (.*?)\n[A-Z]", MAKEFILE, re.MULTILINE | re.DOTALL)
+    assert made is not None
+    paths = [
+        f"{folder}{name}"
+        for prefixed in re.finditer(r"\$\(addprefix ([^,]+),([^)]*)\)|(tests/\S+)", made[1])
+        for folder, names in [(prefixed[1] or "", prefixed[2] or prefixed[3])]
+        for name in names.split()
+    ]
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    files = [one for path in paths for one in (ROOT / path, *(ROOT / path).rglob("test_*.py"))]
+    sources = {one.name: one.read_text("utf-8") for one in files if one.suffix == ".py"}
+    assert len(sources) > 50
+    del sources[Path(__file__).name]
+    needing = re.compile(r"from tests\.servers import .*\b(start_server|RunningServer)\b")
+    assert [name for name, source in sources.items() if needing.search(source)] == []
+
+
 def test_every_target_is_in_a_document() -> None:
     """Breaks when: a target is added and nobody is told what it is for."""
     told = documents.README.read_text("utf-8") + documents.CONTRIBUTING.read_text("utf-8")
@@ -228,6 +248,27 @@ def test_the_ci_runs_what_everybody_runs() -> None:
     assert text.startswith("#!/usr/bin/env bash\n")
     assert "set -euo pipefail" in text
     assert text.rstrip().endswith("make test")
+
+
+def test_the_version_comes_from_one_place() -> None:
+    """The program tells that of pyproject.toml, and the newest release of the changelog is it.
+
+    Breaks when: a version is written anywhere else, or a release is noted without raising it.
+    """
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    assert Serve().get_version() == f"Palimpsest {version}"
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    released = re.findall(r"^## \[(\d\S*)\]", changelog, re.MULTILINE)
+    assert released[:1] in ([], [version])
+    again = [
+        path.relative_to(ROOT).as_posix()
+        for folder in ("chatapp", "compression", "templates", "static", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".html", ".js", ".css", ".md"}
+        and re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", path.read_text("utf-8"))
+    ]
+    assert again == []
 
 
 def test_the_license_is_named() -> None:

@@ -146,6 +146,20 @@ def test_every_part_is_used_and_every_part_that_is_used_is_there() -> None:
     assert used == parts
 
 
+def test_each_slash_command_has_its_line_in_the_help() -> None:
+    """Completion offers what stands there, and the script runs what it knows.
+
+    Breaks when: a command is added to, or renamed in, one of the two.
+    """
+    script = (ROOT / "static" / "js" / "slash.js").read_text()
+    commands = script.partition("const COMMANDS = {\n")[2].partition("\n};")[0]
+    known = re.findall(r"^  ([a-z]+): {", commands, re.MULTILINE)
+    help_ = (OURS / "partials" / "help.html").read_text()
+    listed = re.findall(r'<dt data-command="([a-z]+)">/([a-z]+)', help_)
+    assert len(known) > 5
+    assert listed == [(name, name) for name in known]
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [

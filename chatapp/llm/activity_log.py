@@ -33,8 +33,8 @@ from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
 
-# What a page shows of one conversation, and how far back the files are read for it: a megabyte
-# holds about 3,000 calls.
+#: What a page shows of one conversation, and how far back the files are read for it: a megabyte
+#: holds about 3,000 calls.
 MOST_CALLS = 200
 MOST_READ_BYTES = 8 * 1024 * 1024
 MOST_FILES = 90

@@ -21,11 +21,11 @@ from chatapp.llm.profiles import (
 
 logger = logging.getLogger(__name__)
 
-# Seconds for which a server's list of models is believed, and for which its silence is.
+#: Seconds for which a server's list of models is believed, and for which its silence is.
 LIST_LIVES = 300.0
 SILENCE_LIVES = 5.0
-# Seconds for which a profile is believed without a look at the database: an operator's change, or
-# what another process has learned, counts so soon.
+#: Seconds for which a profile is believed without a look at the database: an operator's change, or
+#: what another process has learned, counts so soon.
 PROFILE_LIVES = 5.0
 
 

@@ -28,11 +28,11 @@ from chatapp.llm.errors import ContextOverflow
 from compression.ports import TokenCounter
 
 MODEL = "demo"
+#: Tokens: small, so that a compression is seen within a few minutes of chatting.
 WINDOW = 4096
-# Tokens: small, so that a compression is seen within a few minutes of chatting.
 WORDS_PER_SECOND = 70.0
+#: Tokens of role and separators a message, as OpenAI's chat format has it.
 MESSAGE_OVERHEAD = 4
-# Tokens of role and separators a message, as OpenAI's chat format has it.
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$")
 _BULLET = re.compile(r"^\s*[-*]\s+(.+?)\s*$")

@@ -35,8 +35,8 @@ from typing import Any, ClassVar
 
 from compression.exceptions import UserFacingError
 
+#: Characters; what a card can show without scrolling.
 MAX_PROVIDER_MESSAGE = 500
-# Characters; what a card can show without scrolling.
 
 _TAG = re.compile(r"<(script|style)\b.*?(</\1\s*>|$)|<!--.*?(-->|$)|<[^<>]*>", re.I | re.S)
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
@@ -47,10 +47,10 @@ _SECRET = re.compile(
     r"|(?<=[Bb]earer )\S+|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|[?&](?:api_?key|key|token|access_token)=[^&\s]+",
 )
+#: Control characters, invisible ones, direction overrides and halves of surrogate pairs.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
-# Control characters, invisible ones, direction overrides and halves of surrogate pairs.
 
 
 def clean_words(words: str, *, secrets: tuple[str, ...] = ()) -> str:

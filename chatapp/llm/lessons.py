@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+#: How long a lesson holds that was taught once, and one that was confirmed later.
 TRIAL = timedelta(hours=1)
 BELIEVED = timedelta(days=7)
 

@@ -17,8 +17,8 @@ from chatapp.llm.profiles import PriceFigures
 
 logger = logging.getLogger(__name__)
 
+#: Seconds; it takes half a one.
 PATIENCE = 60
-# Seconds; it takes half a one.
 _FOLDER = Path(__file__).resolve().parents[2]
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from chatapp.llm.client import ModelInfo
 from compression.types import Sizes
 
-# Tokens: what small local servers start with when nothing is said.
+#: Tokens: what small local servers start with when nothing is said.
 DEFAULT_WINDOW = 8192
-# Tokens; less is a mistake of whoever said it, since no instructions would fit.
+#: Tokens; less is a mistake of whoever said it, since no instructions would fit.
 SMALLEST_WINDOW = 256
-# The reply's share of the window when nobody says how long a reply may be.
+#: The reply's share of the window when nobody says how long a reply may be.
 RESERVE_SHARE = 4
-# All pins together, a share of the budget.
+#: All pins together, a share of the budget.
 PINNED_SHARE = 0.10
 
 

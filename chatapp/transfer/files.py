@@ -21,8 +21,8 @@ from chatapp.transfer.json_stream import LARGEST, JsonReader, TooLarge
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.transfer.values import ForeignConversation
 
-# Of a ZIP: its entries, and what is read of all of them together. A year of daily use has a few
-# dozen megabytes of text; the rest of such an archive are pictures, which are not read.
+#: Of a ZIP: its entries, and what is read of all of them together. A year of daily use has a few
+#: dozen megabytes of text; the rest of such an archive are pictures, which are not read.
 MAX_ENTRIES = 20_000
 MAX_TOTAL_BYTES = 2 * MAX_BYTES
 _CONVERSATIONS = re.compile(r"(^|/)conversations[-_ ]?\d*\.json$", re.IGNORECASE)
@@ -35,9 +35,9 @@ _TOO_LARGE = (
     f"This conversation alone has more than {LARGEST // 1024**2} million characters, which is "
     "more than can be read at once."
 )
-# What a broken archive raises while it is read.
+#: What a broken archive raises while it is read.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError)
-# What stands in an outline for what begins so.
+#: What stands in an outline for what begins so.
 _EMPTY: Mapping[str, Callable[[], Any]] = {"[": list, "{": dict}
 
 Reader = Callable[[Mapping[str, Any]], ForeignConversation]

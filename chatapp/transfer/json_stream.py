@@ -11,15 +11,16 @@ from typing import Any, BinaryIO, NoReturn
 
 from chatapp.errors import ImportInvalid
 
+#: What is read of the file at once.
 CHUNK_BYTES = 256 * 1024
-# Characters that are decoded at once, which takes about 5 ms, and holds the interpreter so long.
+#: Characters that are decoded at once, which takes about 5 ms, and holds the interpreter so long.
 WHOLE = 1024 * 1024
-# Characters of one object. Decoded it may take ten times as much memory, of which the process has
-# 300 MB with all else; and the collector, which looks through it, holds the interpreter meanwhile.
+#: Characters of one object. Decoded it may take ten times as much memory, of which the process has
+#: 300 MB with all else; and the collector, which looks through it, holds the interpreter meanwhile.
 LARGEST = 12 * 1024 * 1024
-# Of a number or a word.
+#: Of a number or a word.
 _SCALAR = 5000
-# Lists and objects in one another, where they are so large that they are taken apart.
+#: Lists and objects in one another, where they are so large that they are taken apart.
 DEEPEST = 50
 _CONTAINERS = frozenset("[{")
 _SCALAR_SIGNS = re.compile(r"[-+.\w]+")

@@ -19,6 +19,7 @@ from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
 
+#: By which an export is known, and the number of its form.
 FORMAT = "palimpsest"
 VERSION = 1
 _HEADINGS = {"user": "You", "assistant": "Assistant", "tool": "Tool result"}

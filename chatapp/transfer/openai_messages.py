@@ -21,7 +21,7 @@ from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
 
-# Room for hundreds of books; a larger file is more likely the wrong one.
+#: Room for hundreds of books; a larger file is more likely the wrong one.
 MAX_BYTES = 200 * 1024 * 1024
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -32,13 +32,13 @@ SYSTEM_LEFT_OUT = "system message"
 TIME_LEFT_OUT = "time that is no time"
 HIDDEN_LEFT_OUT = "text with hidden characters, which were taken out"
 SHORTENED = "text of a message beyond its first million characters"
-# Characters of one text that are taken over: five times what a person may send. A message is stored
-# and indexed in one transaction, and shown at once, while others wait: a tenth of a second.
+#: Characters of one text that are taken over: five times what a person may send. A message is
+#: stored and indexed in one transaction, and shown at once, while others wait: a tenth of a second.
 MOST_CHARACTERS = 1_000_000
 _REST_LEFT_OUT = "\n\n[The rest of this was left out at import.]"
-# What the columns for names and ids hold, characters.
+#: What the columns for names and ids hold, characters.
 NAME_LENGTH = 200
-# Larger numbers are milliseconds: as seconds they lie past the year 5000.
+#: Larger numbers are milliseconds: as seconds they lie past the year 5000.
 _MILLISECONDS = 1e11
 
 

@@ -15,8 +15,8 @@ from chatapp.transfer import fields
 from chatapp.transfer.values import ForeignMessage
 from compression.store import Fingerprint, Version
 
-# Spans that are followed at once; those of our own versions hardly overlap. Each message is hashed
-# twice for each of them, and a file could name thousands.
+#: Spans that are followed at once; those of our own versions hardly overlap. Each message is hashed
+#: twice for each of them, and a file could name thousands.
 MOST_OPEN = 8
 
 

@@ -24,9 +24,11 @@ from compression.types import SummaryStatus, Trigger
 
 SUMMARIES_LEFT_OUT = "summary version"
 PROMPT_LEFT_OUT = "system prompt"
-# What the form of the settings takes, characters.
+#: What the form of the settings takes, characters.
 PROMPT_LENGTH = 20_000
+#: Of the summary, in one conversation.
 VERSIONS = 10_000
+#: What a column of whole numbers holds.
 _LARGEST = 2**31 - 1
 
 

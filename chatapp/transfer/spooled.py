@@ -10,10 +10,10 @@ from typing import IO, overload
 
 from chatapp.transfer.values import ForeignMessage
 
-# Messages that are written and read together, and characters at which they are enough as well.
+#: Messages that are written and read together, and characters at which they are enough as well.
 BATCH = 500
 BATCH_CHARACTERS = 512 * 1024
-# Batches that stay in memory; an ordinary conversation is no longer.
+#: Batches that stay in memory; an ordinary conversation is no longer.
 IN_MEMORY = 4
 
 Batch = list[ForeignMessage]

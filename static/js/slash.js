@@ -9,6 +9,7 @@ import * as settings from "./settings.js";
 
 const list = find("#commands");
 const around = find("#slash");
+const listed = all("#help [data-command]");
 let chosen = -1;
 
 async function chooseModel(words) {
@@ -38,25 +39,22 @@ function branch() {
   if (last) command("branch/", { seq: last.dataset.seq });
 }
 
+// What each is for is said in the list of keys and commands (partials/help.html).
 const COMMANDS = {
-  compact: { help: "[focus] summarise older messages now", run: (words) => command("compact/", words ? { focus: words } : {}) },
-  clear: { help: "start afresh from here", run: clear },
-  undo: { help: "take the last summary back", run: () => command("summary/undo/") },
-  context: { help: "what the model sees", run: () => find("#drawer-button").click() },
+  compact: { run: (words) => command("compact/", words ? { focus: words } : {}) },
+  clear: { run: clear },
+  undo: { run: () => command("summary/undo/") },
   title: {
-    help: "… name the conversation",
     run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
   },
-  stats: { help: "what calls and compressions cost", run: () => location.assign("activity/") },
-  model: { help: "[name] choose the model", anywhere: true, run: chooseModel },
-  system: { help: "[text] instructions for the model", anywhere: true, run: instruct },
-  export: {
-    help: "[markdown|json] take the conversation with you",
-    run: (words) => location.assign(`export/?format=${words === "json" ? "json" : "markdown"}`),
-  },
-  branch: { help: "go on from here in a new conversation", run: branch },
-  new: { help: "new conversation", anywhere: true, run: () => find("#new").click() },
-  help: { help: "keys and commands", anywhere: true, run: () => find("#help").showModal() },
+  context: { run: () => find("#drawer-button").click() },
+  stats: { run: () => location.assign("activity/") },
+  model: { anywhere: true, run: chooseModel },
+  system: { anywhere: true, run: instruct },
+  export: { run: (words) => location.assign(`export/?format=${words === "json" ? "json" : "markdown"}`) },
+  branch: { run: branch },
+  new: { anywhere: true, run: () => find("#new").click() },
+  help: { anywhere: true, run: () => find("#help").showModal() },
 };
 
 /** Run the command in `text`. False when it is none, and is to be sent as a message. */
@@ -107,17 +105,18 @@ export function complete() {
 
 function suggest() {
   const typed = /^\/([a-z-]*)$/i.exec(box.value);
-  const names = typed ? Object.keys(COMMANDS).filter((name) => name.startsWith(typed[1].toLowerCase())) : [];
-  if (!names.length) return hide();
+  const offered = typed ? listed.filter((term) => term.dataset.command.startsWith(typed[1].toLowerCase())) : [];
+  if (!offered.length) return hide();
   list.replaceChildren(
-    ...names.map((name) =>
-      make(
+    ...offered.map((term) => {
+      const name = term.dataset.command;
+      return make(
         "li",
         { role: "option", id: `command-${name}`, "data-name": name, "aria-selected": "false" },
         make("code", {}, `/${name}`),
-        ` ${COMMANDS[name].help}`,
-      ),
-    ),
+        `${term.textContent.trim().slice(name.length + 1)} ${term.nextElementSibling.textContent.trim()}`,
+      );
+    }),
   );
   list.hidden = false;
   chosen = 0;

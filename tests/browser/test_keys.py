@@ -210,6 +210,14 @@ async def test_the_menu_of_commands_is_a_combobox_with_a_listbox(screen: Screen)
     await screen.box.press_sequentially("/")
     options = page.get_by_role("listbox", name="Commands").get_by_role("option")
     await expect(options).to_have_count(12)
+    listed = page.locator("#help [data-command]")
+    names = await listed.evaluate_all("terms => terms.map((term) => term.textContent.trim())")
+    meant = await listed.evaluate_all(
+        "terms => terms.map((term) => term.nextElementSibling.textContent)"
+    )
+    words = [f"{name} {meaning}" for name, meaning in zip(names, meant, strict=True)]
+    assert words[0] == "/compact [focus] summarise older messages now"
+    await expect(options).to_have_text(words)
     await expect(page.get_by_role("combobox", name="Commands")).to_be_visible()
     await expect(options.first).to_have_attribute("aria-selected", "true")
     await press(page, "ArrowDown")

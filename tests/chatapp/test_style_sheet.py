@@ -1,4 +1,4 @@
-"""What the style sheet may ask of a browser while text streams in."""
+"""The style sheets: their parts, and what they may ask of a browser while text streams in."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from pathlib import Path
 
 from tests.servers import ROOT
 
-SHEETS = [ROOT / "static/css" / name for name in ("app.css", "code.css")]
+FOLDER = ROOT / "static" / "css"
+PARTS = sorted((FOLDER / "app").glob("*.css"))
+SHEETS = [*sorted(FOLDER.glob("*.css")), *PARTS]
+STREAMED = [FOLDER / "code.css", *PARTS]
 # A few stand on a page, and none in what a model writes.
 FEW = {"footer", "nav"}
 
 
+def rules(sheet: Path) -> str:
+    """A style sheet without its comments."""
+    return re.sub(r"/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
+
+
 def selectors(sheet: Path) -> Iterator[str]:
     """Each selector of a style sheet, lists taken apart."""
-    text = re.sub(r"/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
+    text = rules(sheet)
     for found in re.finditer(r"([^{};]+)\{", text):
         yield from apart(found[1].strip(), ",")
 
@@ -40,7 +48,7 @@ def test_what_stands_beneath_a_has_is_named_by_its_class() -> None:
     Breaks when: ``.links a:has(> .unseen)`` is written as ``.links li:has(.unseen) a``.
     """
     found = [
-        (selector, apart(selector, " >~+")) for sheet in SHEETS for selector in selectors(sheet)
+        (selector, apart(selector, " >~+")) for sheet in STREAMED for selector in selectors(sheet)
     ]
     beneath = [
         (selector, parts[-1])
@@ -50,3 +58,33 @@ def test_what_stands_beneath_a_has_is_named_by_its_class() -> None:
     assert len(beneath) > 5
     named = re.compile(r"[.#]|:is\([.#]")
     assert [one for one, last in beneath if not named.match(last) and last not in FEW] == []
+
+
+def test_each_part_is_imported_once() -> None:
+    """Breaks when: a part is added or renamed without its line in ``app.css``."""
+    names = re.findall(r'^@import "(.+)";$', (FOLDER / "app.css").read_text(), re.MULTILINE)
+    assert sorted(names) == sorted(["theme.css", *(f"app/{part.name}" for part in PARTS)])
+    # A browser passes over an import that comes after a rule.
+    assert list(selectors(FOLDER / "app.css")) == []
+
+
+def test_a_part_is_read_in_one_sitting() -> None:
+    """Breaks when: a part grows beyond 300 lines, or does not begin by saying what it is."""
+    texts = {sheet.name: sheet.read_text() for sheet in SHEETS}
+    assert [name for name, text in texts.items() if not text.startswith("/* ")] == []
+    assert [name for name, text in texts.items() if len(text.splitlines()) > 300] == []
+
+
+def test_what_is_dark_is_said_once() -> None:
+    """Beside what is light, and everything else asks for the colour by its name.
+
+    Breaks when: a sheet has a list of dark colours of its own, or a rule a colour of its own.
+    """
+    asking = {sheet.name for sheet in SHEETS if "prefers-color-scheme" in rules(sheet)}
+    assert asking == {"theme.css"}
+    coloured = {part.name for part in PARTS if re.search(r"#[0-9a-f]{3,8}\b", rules(part))}
+    assert coloured == {"tokens.css"}
+    for name in ("app/tokens.css", "code.css"):
+        lines = [line for line in rules(FOLDER / name).splitlines() if "#" in line]
+        assert len(lines) > 10
+        assert [one for one in lines if not re.search(r"var\(--light, .*var\(--dark, ", one)] == []

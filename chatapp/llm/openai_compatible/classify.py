@@ -30,10 +30,10 @@ from chatapp.llm.errors import (
 )
 from chatapp.llm.openai_compatible.pieces import as_dict
 
+#: Bytes of an error's body that are looked at.
 MAX_BODY = 64 * 1024
-# Bytes of an error's body that are looked at.
+#: Seconds; more is taken for a day.
 MAX_RETRY_AFTER = 24 * 3600.0
-# Seconds; more is taken for a day.
 
 _OVERFLOW = re.compile(
     r"context_length_exceeded|exceed_context_size|context_window_exceeded"
@@ -58,7 +58,7 @@ _TOKENS = re.compile(
     r" (\d[\d,_]{0,9}) (?:input )?tokens",
     re.I,
 )
-# Not the window: how long a reply may be at most.
+#: Not the window: how long a reply may be at most.
 _OUTPUT = re.compile(r"max_(?:completion_|output_)?tokens|(?:completion|output) tokens", re.I)
 _MOST_OUTPUT = re.compile(
     r"(?:at most|must be <=|less than or equal to|should be <=|cannot exceed|maximum (?:of|is))"

@@ -49,23 +49,24 @@ from chatapp.llm.openai_compatible.listing import read_models
 from chatapp.llm.openai_compatible.sse import MAX_EVENT_BYTES, StreamDecoder
 from chatapp.llm.openai_compatible.transport_errors import opening_error, reading_error
 
+#: (model, field of its profile, value): supports_usage, supports_json_schema,
+#: supports_system_role, supports_tools, window, max_output_tokens.
 OnLearned = Callable[[str, str, Learned], Awaitable[None]]
-# (model, field of its profile, value): supports_usage, supports_json_schema,
-# supports_system_role, supports_tools, window, max_output_tokens.
 
+#: Bytes; the longest known list has about 1 MB.
 MAX_MODELS_BODY = 16 * 1024 * 1024
-# Bytes; the longest known list has about 1 MB.
+#: 200 parallel streams and some room.
 MAX_CONNECTIONS = 1000
-# 200 parallel streams and some room.
+#: Seconds for which an idle connection is kept.
 KEEPALIVE = 30.0
-# Seconds for which an idle connection is kept.
 POOL = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE)
+#: After [DONE], for the end of the body, so that the connection can be used again.
 DRAIN_SECONDS = 0.2
 DRAIN_BYTES = 64 * 1024
-# After [DONE], for the end of the body, so that the connection can be used again.
+#: Statuses of a gateway that may pass within seconds: worth asking again.
 QUICK_RETRIES = frozenset({502, 503})
+#: Seconds for which what a server refuses is left out without a look at the profile.
 REMEMBERED = 60.0
-# Seconds for which what a server refuses is left out without a look at the profile.
 
 
 class OpenAIClient:

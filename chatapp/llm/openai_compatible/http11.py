@@ -18,14 +18,14 @@ from collections.abc import AsyncIterator, Callable
 
 import httpx2
 
+#: Bytes of a status line with its headers; no server sends a tenth of it.
 MAX_HEAD = 64 * 1024
-# Bytes of a status line with its headers; no server sends a tenth of it.
+#: Bytes that wait to be read before the server is made to wait.
 MAX_BUFFER = 256 * 1024
-# Bytes that wait to be read before the server is made to wait.
+#: Bytes of the line that begins a chunk, extensions included, and of a trailer's.
 MAX_LINE = 4096
-# Bytes of the line that begins a chunk, extensions included, and of a trailer's.
+#: Answers like 100 Continue before the one that counts.
 MAX_INTERIM = 16
-# Answers like 100 Continue before the one that counts.
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([0-9]{3})(?: |$)")
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

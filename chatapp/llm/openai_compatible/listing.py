@@ -9,9 +9,10 @@ from chatapp.llm.client import ModelInfo
 from chatapp.llm.errors import MalformedReply
 from chatapp.llm.openai_compatible.pieces import MAX_NAME, as_dict, mend
 
+#: Of one server; what it lists after these is passed over.
 MAX_MODELS = 5000
+#: Tokens; more is taken for nonsense.
 MAX_WINDOW = 100_000_000
-# Tokens; more is taken for nonsense.
 
 _WINDOW_FIELDS = (
     "max_model_len",  # vLLM

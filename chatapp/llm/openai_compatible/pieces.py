@@ -8,10 +8,11 @@ from typing import Any
 
 from chatapp.llm.client import TokenUsage, ToolCall
 
+#: In one reply; OpenAI's own limit for parallel calls.
 MAX_TOOL_CALLS = 128
-# In one reply; OpenAI's own limit for parallel calls.
+#: Characters of a tool call's id or name; what the database keeps.
 MAX_NAME = 200
-# Characters of a tool call's id or name; what the database keeps.
+#: In place of what no database stores: NUL, and halves of surrogate pairs.
 REPLACEMENT = "\ufffd"
 
 

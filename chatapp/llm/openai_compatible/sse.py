@@ -25,24 +25,25 @@ from chatapp.llm.openai_compatible.pieces import (
     token_usage,
 )
 
+#: One event. Servers that send the token ids of the prompt along reach about 1 MB; 4 MB of JSON
+#: are decoded in about 40 ms.
 MAX_EVENT_BYTES = 4 * 1024 * 1024
-# One event. Servers that send the token ids of the prompt along reach about 1 MB; 4 MB of JSON
-# are decoded in about 40 ms.
+#: Text, reasoning and tool arguments together.
 MAX_REPLY_CHARACTERS = 400_000
-# Text, reasoning and tool arguments together.
+#: What a reply may be made of, beside what it says: lines and parts of lists. An event takes two
+#: or three lines and says a character or more, so that this is left for what says nothing: comments
+#: that keep a connection open, and an empty event for each hidden token of the longest reasoning
+#: that a model is sold with (128,000). They are decoded in about a second.
 EMPTY_LINES = 300_000
 LINES_PER_CHARACTER = 4
-# What a reply may be made of, beside what it says: lines and parts of lists. An event takes two or
-# three lines and says a character or more, so that this is left for what says nothing: comments
-# that keep a connection open, and an empty event for each hidden token of the longest reasoning
-# that a model is sold with (128,000). They are decoded in about a second.
+#: The same in bytes: an event without content takes 300 to 450, and a server that repeats the whole
+#: message beside each piece (Perplexity) has sent 200 MB after 40,000 characters.
 EMPTY_BYTES = 256 * 1024 * 1024
 BYTES_PER_CHARACTER = 1024
-# The same in bytes: an event without content takes 300 to 450, and a server that repeats the whole
-# message beside each piece (Perplexity) has sent 200 MB after 40,000 characters.
+#: Characters of a finish reason or half of those of a model's name that are kept.
 MAX_WORD = 64
-# Characters of a finish reason or half of those of a model's name that are kept.
 
+#: Other servers' words for the four that OpenAI has.
 _FINISH_WORDS = {
     "end_turn": "stop",
     "eos": "stop",
@@ -54,7 +55,6 @@ _FINISH_WORDS = {
     "tool_use": "tool_calls",
     "safety": "content_filter",
 }
-# Other servers' words for the four that OpenAI has.
 
 
 class StreamDecoder:

@@ -15,6 +15,7 @@ from django.db.migrations.executor import MigrationExecutor
 from chatapp import wiring
 from chatapp.accounts import signin_links
 from chatapp.deployment import daphne
+from chatapp.version import VERSION
 
 LOOPBACK = {"127.0.0.1", "localhost"}
 
@@ -33,6 +34,10 @@ class Command(BaseCommand):
         "Brings the database up to date, creates the owner on the first start, prints one "
         "sign-in link, and serves the chat with Daphne in this process."
     )
+
+    def get_version(self) -> str:
+        """The chat's own, where Django's commands tell Django's."""
+        return f"Palimpsest {VERSION}"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Where to listen, and whether to prepare anything first."""
