@@ -17,26 +17,42 @@ on_behalf_of: ContextVar[Hashable] = ContextVar("on_behalf_of", default=None)
 """For whom the current task works; tasks that it starts work for the same. None: for nobody."""
 
 
-#: Seconds. What takes longer than that at a stretch is rare.
-LONGEST_REST: Final = 0.25
+Pause = Callable[[float, bool], float]
+"""Seconds that a person pauses, by those that their work took, and whether more of it waits."""
+
+#: Seconds.
+LONGEST_PAUSE: Final = 0.25
+
+
+def as_long(took: float, more: bool) -> float:
+    """After any work."""
+    return took
+
+
+def as_long_if_more(took: float, more: bool) -> float:
+    """After work of somebody who asks for more than is done at once."""
+    return took if more else 0.0
 
 
 class FairThreads:
     """Threads in which each person's work is done in order, and the people take turns.
 
-    ``each``: how much of one person's work is done at once. ``rest``: how long it then pauses, as
-    a share of the time that it took; for work that keeps Python's interpreter from other threads.
+    ``each``: how much of one person's work is done at once. ``pause``: how long none of theirs is
+    begun after it. Threads share one interpreter, so that who keeps one of them busy all the time
+    makes the work of all others take twice as long, the event loop's too.
     """
 
-    def __init__(self, threads: int, name: str, *, each: int, rest: float = 0.0) -> None:
+    def __init__(self, threads: int, name: str, *, each: int, pause: Pause | None = None) -> None:
         self.threads: Final = threads
         self._each = each
-        self._rest = rest
+        self._pause = pause
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._changed = threading.Condition()
         # In the order of their turns; nobody is in it without work.
         self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._running: Counter[Hashable] = Counter()
+        # Until when, by time.monotonic().
+        self._resting: dict[Hashable, float] = {}
         self._busy = 0
         self._ended = False
 
@@ -56,6 +72,8 @@ class FairThreads:
             if self._busy < self.threads:
                 self._executor.submit(self._work)
                 self._busy += 1
+            # A thread may wait for the end of somebody's rest.
+            self._changed.notify_all()
         return future
 
     def asked_by(self, person: Hashable) -> int:
@@ -89,28 +107,25 @@ class FairThreads:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             person, future, work = job
+            begun = time.monotonic()
             # False for those whose awaiter is gone.
             if future.set_running_or_notify_cancel():
-                begun = time.monotonic()
                 _settle(future, work)
-                if self._rest:
-                    time.sleep(min((time.monotonic() - begun) * self._rest, LONGEST_REST))
             # Nothing of it is kept until the next piece comes.
             del job, future, work
-            with self._changed:
-                self._running[person] -= 1
-                if not self._running[person]:
-                    del self._running[person]
+            self._finished(person, time.monotonic() - begun)
 
     def _next(self) -> tuple[Hashable, Future[Any], Callable[[], Any]] | None:
         """The next piece of work; None, and one thread less is busy, where there is none for it."""
         with self._changed:
-            eligible = (one for one in self._waiting if self._running[one] < self._each)
-            person = next(eligible, _NOBODY)
-            if person is _NOBODY:
-                self._busy -= 1
-                self._changed.notify_all()
-                return None
+            person, rested = self._whose_turn()
+            while person is _NOBODY:
+                if rested is None:
+                    self._busy -= 1
+                    self._changed.notify_all()
+                    return None
+                self._changed.wait(rested - time.monotonic())
+                person, rested = self._whose_turn()
             jobs = self._waiting.pop(person)
             future, work = jobs.popleft()
             if jobs:
@@ -118,6 +133,28 @@ class FairThreads:
                 self._waiting[person] = jobs
             self._running[person] += 1
             return person, future, work
+
+    def _whose_turn(self) -> tuple[Hashable, float | None]:
+        """Whose work is to be done now; else _NOBODY, and when the first one has rested, if any."""
+        now, rested = time.monotonic(), None
+        for person in self._waiting:
+            if self._running[person] < self._each:
+                until = self._resting.get(person, now)
+                if until <= now:
+                    return person, None
+                rested = until if rested is None else min(rested, until)
+        return _NOBODY, rested
+
+    def _finished(self, person: Hashable, took: float) -> None:
+        with self._changed:
+            self._running[person] -= 1
+            if not self._running[person]:
+                del self._running[person]
+            if self._pause is not None and person is not None:
+                now = time.monotonic()
+                pause = self._pause(took, person in self._waiting)
+                self._resting = {one: at for one, at in self._resting.items() if at > now}
+                self._resting[person] = now + min(pause, LONGEST_PAUSE)
 
 
 _NOBODY: Final = object()

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from chatapp.errors import RateLimited
 from chatapp.rendering import kept
-from compression.fair_threads import FairThreads
+from compression.fair_threads import FairThreads, as_long
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class RenderingPool:
     """Runs work of many shares in a few threads: in turn, and of one share one at a time."""
 
     def __init__(self) -> None:
-        self._threads = FairThreads(THREADS, "rendering", each=1, rest=1.0)
+        self._threads = FairThreads(THREADS, "rendering", each=1, pause=as_long)
 
     async def run(self, share: Hashable, work: Callable[[], T]) -> T:
         """The result of ``work``. ``share`` is whom it is for; who is cancelled is not waited for.

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, wait
 from contextvars import ContextVar
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.fair_threads import FairThreads
+from compression.fair_threads import FairThreads, Pause, as_long, as_long_if_more
 
 PATIENCE = 30.0
 
@@ -148,26 +149,40 @@ def test_joining_waits_for_everything_and_the_end_takes_nothing_more(threads: Fa
         threads.submit("alice", int)
 
 
-def test_n02_whoever_keeps_the_interpreter_pauses_as_long() -> None:
-    """N02: a person's work in slices leaves the interpreter to others between two of them.
+@pytest.mark.parametrize("pause", [as_long, as_long_if_more])
+def test_n02_whoever_keeps_the_interpreter_pauses_as_long(pause: Pause) -> None:
+    """N02: a person's work leaves the interpreter to others between two pieces of it.
 
     Breaks when: the next piece of theirs begins at once, or others wait for the pause.
     """
-    threads = FairThreads(2, "test", each=1, rest=1.0)
+    threads = FairThreads(1, "test", each=1, pause=pause)
     times: list[tuple[float, float]] = []
 
     def busy() -> None:
         begun = time.monotonic()
-        while time.monotonic() < begun + 0.05:
+        while time.monotonic() < begun + 0.2:
             pass
         times.append((begun, time.monotonic()))
 
-    first, second = threads.submit("alice", busy), threads.submit("alice", busy)
-    first.result(PATIENCE)
+    work = [threads.submit("alice", busy) for _ in range(2)]
+    work[0].result(PATIENCE)
+    # Done by the only thread, in the pause.
     assert threads.submit("bob", int).result(PATIENCE) == 0
-    assert not second.done()
-    second.result(PATIENCE)
-    assert times[1][0] - times[0][1] >= 0.9 * (times[0][1] - times[0][0])
+    assert len(times) == 1
+    wait(work, PATIENCE)
+    for (begun, ended), (again, _) in pairwise(times):
+        assert again - ended >= 0.9 * (ended - begun)
+    threads.shutdown()
+
+
+def test_who_asks_for_one_thing_after_another_never_pauses() -> None:
+    """Breaks when: an ordinary page, some units in a row, waits between them."""
+    assert as_long_if_more(1.0, False) == 0.0
+    threads = FairThreads(1, "test", each=1, pause=as_long_if_more)
+    for _ in range(20):
+        threads.submit("alice", partial(time.sleep, 0.001)).result(PATIENCE)
+    threads.join()
+    assert all(until <= time.monotonic() for until in threads._resting.values())
     threads.shutdown()
 
 
