@@ -143,18 +143,20 @@ class Floor:
         """The draft beside the extract."""
         new = _New.of(self._before, after)
         taken = max(SMALLEST_ROOM, self._count(new.text))
-        words = telling(new.text)
-        known = [word for word in words if any(word in part for part in self._said.words)]
-        whole = weight(words)
+        words, share = self._words_of(new.text)
+        # The extract itself must pass: of a few names said once it may hold a single word.
+        extract_words, extract_share = self._extract_words
         missing = self._needed - self._said.spoken_of(new.narrative, new.entries)
         return Findings(
             held=len(self._said.held(new.text)),
             least=int(LEAST * len(self._said.held(self._extracted(min(taken, self._room)).text))),
             extract=len(self._said.held(self._extract.text)),
-            words=weight(known),
-            words_share=weight(known) / whole if whole else 0.0,
-            least_words=min(LEAST_WORDS, OF_WORDS * self._said.vocabulary),
-            least_share=min(MOST_SHARE, LEAST_SHARE + A_WORD * self._said.vocabulary),
+            words=words,
+            words_share=share,
+            least_words=min(LEAST_WORDS, OF_WORDS * self._said.vocabulary, extract_words),
+            least_share=min(
+                MOST_SHARE, LEAST_SHARE + A_WORD * self._said.vocabulary, extract_share
+            ),
             missing=tuple(self._said.span_of(third) for third in sorted(missing)),
             thirds=len(self._needed),
             asked=_says(self._extract.text),
@@ -208,6 +210,17 @@ class Floor:
             user_seqs=[item.seq for item in self._items if item.role == "user"],
         )
         return merged
+
+    def _words_of(self, text: str) -> tuple[float, float]:
+        """How many different words of a text the messages hold, and their share of its words."""
+        words = telling(text)
+        known = weight([word for word in words if any(word in part for part in self._said.words)])
+        whole = weight(words)
+        return known, known / whole if whole else 0.0
+
+    @cached_property
+    def _extract_words(self) -> tuple[float, float]:
+        return self._words_of(self._extract.text)
 
     @cached_property
     def _needed(self) -> frozenset[int]:

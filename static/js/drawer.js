@@ -20,7 +20,14 @@ export function show(from) {
 export function hide() {
   drawer.hidden = true;
   button.setAttribute("aria-expanded", "false");
-  (opener?.isConnected ? opener : button).focus();
+  (here(opener) ?? button).focus();
+}
+
+/** What opened it, or what an event has put in its place meanwhile. */
+function here(one) {
+  if (!one || one.isConnected) return one;
+  const asks = one.getAttribute("hx-get");
+  return asks && find(`[hx-get="${CSS.escape(asks)}"]:not(#drawer *)`);
 }
 
 function reread(shown) {

@@ -26,7 +26,7 @@ async def of_imports(screen: Screen, folder: Path) -> None:
     """One that runs, one that was cancelled, the list of them, and one with things left out."""
     page = screen.page
     short = _chat("1", f"Call this one heron{TAGS}")
-    long = _chat("2", *(f"word {number}" for number in range(60_000)))
+    long = _chat("2", *(f"word {number}" for number in range(300_000)))
     file = folder / "conversations.json"
     file.write_text(json.dumps([short, long]))
     await _import(screen, file)

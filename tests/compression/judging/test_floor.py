@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from compression.exceptions import DraftRejected
@@ -267,6 +267,15 @@ WORDS = st.sampled_from(
 
 
 @given(st.lists(st.lists(WORDS, min_size=1, max_size=60), min_size=1, max_size=12))
+@example(
+    said=[
+        ["never", "never"],
+        ["use", "https://e.org/x"],
+        ["harbour", "你好世界"],
+        ["always"],
+        ["never"],
+    ]
+)
 @settings(max_examples=150, deadline=None)
 def test_the_extract_passes_whatever_was_said(said: list[list[str]]) -> None:
     """Breaks when: the extract and its yardstick choose their lines in different ways."""
