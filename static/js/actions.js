@@ -130,7 +130,13 @@ export function start() {
   setInterval(tick, 1000);
 }
 
-/** The window's title follows the conversation's. */
+let titled = find("#title")?.textContent;
+
+/** The window's title follows the conversation's; whether that has changed. */
 export function retitle() {
-  if (main.dataset.code) document.title = `${find("#title").textContent} · Palimpsest`;
+  const title = find("#title")?.textContent;
+  if (!main.dataset.code || title === titled) return false;
+  titled = title;
+  document.title = `${title} · Palimpsest`;
+  return true;
 }

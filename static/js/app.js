@@ -37,12 +37,13 @@ function arrived(message) {
       tell(version() === before ? "Conversation not compressed" : "Conversation compressed");
     }
     if (!box.readOnly) before = version();
-    actions.retitle();
+    // A title may come by a fresh state alone, too.
+    const retitled = actions.retitle();
     models.follow();
     if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {
       drawer.refresh();
     }
-    if (/data-event="(turn-started|turn-finished|title-changed)"/.test(message)) list.refresh();
+    if (retitled || /data-event="(turn-started|turn-finished)"/.test(message)) list.refresh();
     if (message.includes('data-event="turn-finished"')) {
       list.seen();
       list.notify(find("#spoken").textContent);

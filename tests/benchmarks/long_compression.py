@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import gc
 import os
+import re
 import sys
 import tempfile
 import time
@@ -147,7 +148,6 @@ def _line(
     *, tokens_written: int, seconds_left: float | None, signal: Any, sender: Any, **facts: Any
 ) -> str:
     """What the page shows of the progress, beside the count of tokens."""
-    from django.utils.html import strip_tags
     from django.utils.timezone import now
 
     from chatapp.live import events
@@ -157,8 +157,8 @@ def _line(
     told: dict[str, Any] = {"tokens_written": tokens_written, "seconds_left": left}
     del facts["conversation_id"]
     about: dict[str, Any] = {"conversation_id": 0, "event_no": 0, "at": now()}
-    lines = strip_tags(render_event(events.CompressionProgress(**about, **told, **facts)))
-    return " · ".join(line for line in lines.split("\n")[1:] if line)
+    shown = render_event(events.CompressionProgress(**about, **told, **facts))
+    return " · ".join(re.findall(r'<span class="part">(.+?)</span>', shown))
 
 
 def _after_a_while(request: Any) -> Any:

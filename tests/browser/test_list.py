@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, Route, expect
+from playwright.async_api import Browser, Locator, Page, Route, WebSocketRoute, expect
 
 from tests.browser.screen import Screen, imported, sign_in
 from tests.browser.scripts import held, unending
@@ -366,6 +366,31 @@ async def test_the_mark_of_an_answer_goes_with_the_answer(
     async with screen.page.expect_request("**/?current=*"):
         ended.set()
     await expect(entry(screen, "Hello.").locator(".answering")).to_be_hidden()
+
+
+async def test_a_title_that_comes_with_a_state_is_in_the_list_too(screen: Screen) -> None:
+    """Whoever is told of it by a look at the database, or after being cut off, gets no other event.
+
+    Breaks when: the list is read anew for the event of the change only.
+    """
+    await screen.ask("Hello.")
+    lost: list[asyncio.Task[None]] = []
+
+    def follow(socket: WebSocketRoute) -> None:
+        def pass_on(message: str | bytes) -> None:
+            if 'data-event="title-changed"' in str(message):
+                lost.append(asyncio.create_task(socket.close(code=1012)))
+            else:
+                socket.send(message)
+
+        socket.connect_to_server().on_message(pass_on)
+
+    await screen.page.route_web_socket("**/ws/**", follow)
+    await screen.page.reload()
+    await screen.send("/title Birds of these islands")
+    await expect(screen.page.get_by_role("heading", level=1)).to_have_text("Birds of these islands")
+    await expect(entry(screen, "Birds of these islands")).to_be_visible()
+    await asyncio.gather(*lost)
 
 
 async def test_a_person_chooses_theme_shortcuts_and_model(screen: Screen) -> None:
