@@ -28,6 +28,13 @@ class Reasoning:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryHalf:
+    """The first or the second half of :func:`summary_delta` of what is asked."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tool:
     """A whole tool call."""
 
@@ -99,7 +106,19 @@ class KeepAlive:
 
 
 Step = (
-    Text | Reasoning | Tool | Delay | Wait | Raw | Chunk | Finish | Usage | Done | Cut | KeepAlive
+    Text
+    | Reasoning
+    | SummaryHalf
+    | Tool
+    | Delay
+    | Wait
+    | Raw
+    | Chunk
+    | Finish
+    | Usage
+    | Done
+    | Cut
+    | KeepAlive
 )
 
 
@@ -173,8 +192,8 @@ def from_json(described: Json) -> Script:
     ``{"text": "…", "finish": "stop", "seconds_a_word": 0.02, "reasoning": "…"}`` is
     :func:`saying`; ``{"status": 500, "message": "…", "headers": {…}}`` is :func:`failing`;
     ``{"steps": [{"text": "…"}, {"delay": 1}, {"cut": true}, …]}`` spells the steps out: text,
-    reasoning, delay, wait (until the test says so), raw, chunk, tool (an object), finish, usage (an
-    object), done, cut, keep_alive.
+    reasoning, summary (1 or 2: that half of one), delay, wait (until the test says so), raw, chunk,
+    tool (an object), finish, usage (an object), done, cut, keep_alive.
     """
     if "steps" in described:
         return Script(steps=tuple(_step(step) for step in described["steps"]))
@@ -200,6 +219,8 @@ def _step(described: Json) -> Step:
             return Text(value)
         case "reasoning":
             return Reasoning(value)
+        case "summary":
+            return SummaryHalf(int(value))
         case "delay":
             return Delay(float(value))
         case "wait":

@@ -38,6 +38,7 @@ from tests.fake_scripts import (
     Reasoning,
     Script,
     Step,
+    SummaryHalf,
     Text,
     Tool,
     Usage,
@@ -46,6 +47,7 @@ from tests.fake_scripts import (
     from_json,
     is_summary_request,
     prompt_tokens,
+    summary_delta,
     tokens,
 )
 
@@ -277,6 +279,10 @@ class _Streaming:
                 await self._response.write(b"data: [DONE]\n\n")
             case Usage() if not self._wants_usage():
                 return
+            case SummaryHalf(number=number):
+                whole = json.dumps(summary_delta(self._body))
+                half = len(whole) // 2
+                await self._play(Text(whole[:half] if number == 1 else whole[half:]))
             case _:
                 if isinstance(step, Text | Reasoning):
                     self._sent.append(step.text)

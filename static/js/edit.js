@@ -25,9 +25,9 @@ function warning(article, text) {
     branch.disabled = await sendAsBranch(text.value, Number(article.dataset.seq) - 1, uuid());
     if (!branch.disabled) text.defaultValue = before;
   });
-  // A reply may have come since.
+  // A reply may have come since, or the message once more: its editor is then in another element.
   text.addEventListener("input", () => {
-    words.textContent = replaces(article);
+    words.textContent = replaces(text.closest("article"));
     note.hidden = !words.textContent;
   });
   return note;
@@ -39,9 +39,12 @@ export function edit(article) {
   const text = make("textarea", { name: "text", rows: 1, defaultValue: body.textContent, "aria-label": "Edit message" });
   const opener = document.activeElement;
   const close = (next) => {
+    const shown = form.closest("article");
     form.remove();
-    body.hidden = false;
-    next.focus();
+    find(".body", shown).hidden = false;
+    if ("superseded" in shown.dataset) shown.remove();
+    const target = next.isConnected ? next : find("[data-action=edit-message]", shown);
+    (target?.isConnected ? target : box).focus();
   };
   const cancel = make("button", { type: "button" }, "Cancel");
   const again = make("button", { className: "primary" }, "Send again");

@@ -13,11 +13,25 @@ function keepMarks(present, article) {
   if (marked?.textContent === body?.textContent) body?.replaceWith(marked);
 }
 
+/** Whoever edits a message goes on when it comes once more; what is returned gives the focus back. */
+function keepEditing(present, article) {
+  const form = find("form.editing", present);
+  const focused = document.activeElement;
+  if (form) {
+    const body = find(".body", article);
+    body.hidden = true;
+    body.after(form);
+  }
+  return () => form?.contains(focused) && focused.focus({ preventScroll: true });
+}
+
 /** Put an article where its seq belongs; it replaces the one it is a newer state of. */
 function place(article) {
   const present = document.getElementById(article.id);
   if ("superseded" in article.dataset) {
-    present?.remove();
+    // One that is being edited leaves when its editor is closed: what was written is not lost.
+    if (present && find("form.editing", present)) present.dataset.superseded = "";
+    else present?.remove();
     return [];
   }
   const outcome = find(".outcome[data-keep]", article);
@@ -38,7 +52,9 @@ function place(article) {
       if (same) same.open = true;
     }
     keepMarks(present, article);
+    const focusAgain = keepEditing(present, article);
     present.replaceWith(article);
+    focusAgain();
     return [article];
   }
   const seq = Number(article.dataset.seq);

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from tests.browser.pictures import picture, pictures_at
 from tests.browser.screen import Screen, imported
-from tests.browser.scripts import noting, summary
+from tests.browser.scripts import summary, summing_up
 from tests.browser.test_compression import DETAILS, RULE
 from tests.servers import RunningServer, manage
 from tests.upstreams import RunningUpstream
@@ -67,8 +67,8 @@ async def of_a_long_summary(screen: Screen, model: RunningUpstream, product: Run
     await screen.page.goto(imported(product, *texts))
     model.reset()
     model.script(
-        noting(*(text.partition(".")[0] for text in texts[:6]), of=1, seconds=1),
-        noting(*(text.partition(".")[0] for text in texts[9:12]), of=10, seconds=1),
+        summing_up(seconds=1),
+        summing_up(seconds=1),
         summary(RULE, seconds=120),
     )
     await screen.button("Compact").click()

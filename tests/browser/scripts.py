@@ -44,13 +44,9 @@ def summary(rule: str, *, seconds: float) -> dict[str, Any]:
     return pausing(first, second, seconds=seconds)
 
 
-def noting(*texts: str, of: int, seconds: float) -> dict[str, Any]:
-    """A summary with one line for each message from number ``of`` on, in two parts like that."""
-    lines = [
-        {"section": "context", "text": text, "sources": [seq]}
-        for seq, text in enumerate(texts, start=of)
-    ]
-    return pausing(*_halves_of(lines), seconds=seconds)
+def summing_up(*, seconds: float) -> dict[str, Any]:
+    """A summary of whatever messages are asked about, with a pause in its middle."""
+    return {"steps": [{"summary": 1}, {"delay": seconds}, {"summary": 2}, *_END]}
 
 
 def held(first: str, second: str) -> dict[str, Any]:
@@ -64,13 +60,9 @@ def held_summary(rule: str) -> dict[str, Any]:
 
 
 def _halves(rule: str) -> tuple[str, str]:
-    return _halves_of([{"section": "constraints", "text": rule, "sources": [1]}])
-
-
-def _halves_of(lines: list[dict[str, Any]]) -> tuple[str, str]:
     delta = {
         "narrative": "The user named prices and the assistant answered.",
-        "add": lines,
+        "add": [{"section": "constraints", "text": rule, "sources": [1]}],
         "resolve": [],
         "supersede": [],
         "lift": [],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from dataclasses import replace
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, WebSocketRoute, expect
 
 from tests.browser.screen import Screen, imported
 from tests.servers import RunningServer
@@ -133,6 +135,59 @@ async def test_the_first_message_can_be_sent_elsewhere_too(screen: Screen) -> No
     await screen.button("Conversation settings").click()
     settings = screen.page.get_by_role("dialog", name="Conversation settings")
     await expect(settings).to_contain_text("Branched from")
+
+
+async def test_a_message_that_comes_once_more_stays_open(
+    screen: Screen, product: RunningServer
+) -> None:
+    """Those of the last change do whenever the page connects: at first, and when it was cut off.
+
+    Breaks when: an article that comes in takes the editor away, or the focus out of it.
+    """
+    path = imported(product, "Hello.", "Good morning.")
+    connect = asyncio.Event()
+
+    async def follow(socket: WebSocketRoute) -> None:
+        await connect.wait()
+        socket.connect_to_server()
+
+    await screen.page.route_web_socket("**/ws/**", follow)
+    await screen.page.goto(path)
+    box = await edit(screen, 0)
+    await box.fill("Good evening")
+    first = await screen.articles.first.element_handle()
+    connect.set()
+    await screen.page.wait_for_function("one => !one.isConnected", arg=first)
+    await expect(box).to_be_focused()
+    await screen.page.keyboard.type(" to you")
+    await expect(box).to_have_value("Good evening to you")
+    await screen.page.keyboard.press("Escape")
+    await expect(box).to_have_count(0)
+    await expect(screen.articles.first).to_contain_text("Hello.")
+    edits = screen.articles.first.get_by_role("button", name="Edit", exact=True)
+    await expect(edits).to_be_focused()
+
+
+async def test_what_was_written_outlives_the_message(screen: Screen) -> None:
+    """It is edited on another page meanwhile.
+
+    Breaks when: an article leaves with the editor in it, or stays when that is closed.
+    """
+    await screen.ask("Hello.")
+    other = await screen.page.context.new_page()
+    await other.goto(screen.page.url)
+    box = await edit(screen, 0)
+    await box.fill("Good evening.")
+    there = await edit(replace(screen, page=other), 0)
+    await there.fill("Good morning.")
+    await there.press("Enter")
+    await expect(screen.feed).to_contain_text("You said: Good morning.")
+    await expect(box).to_have_value("Good evening.")
+    await box.press("Escape")
+    await expect(screen.articles).to_have_count(2)
+    await expect(screen.feed).not_to_contain_text("Hello.")
+    await expect(screen.box).to_be_focused()
+    await other.close()
 
 
 async def test_what_is_not_loaded_is_not_counted(screen: Screen, product: RunningServer) -> None:

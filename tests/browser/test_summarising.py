@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser.screen import Screen, imported, sign_in
-from tests.browser.scripts import noting, summary
+from tests.browser.scripts import summary, summing_up
 from tests.browser.test_accessibility import in_both_themes
 from tests.browser.test_compression import DETAILS, RULE, fill
 from tests.servers import RunningServer, start_server
@@ -58,10 +58,7 @@ async def test_a_long_summary_is_told_part_by_part(
     """
     texts = [f"Case {n} costs {n * 17} pounds. {DETAILS}" for n in range(1, 81)]
     await screen.page.goto(imported(product, *texts))
-    # Where a part ends depends on a few tokens: the first has 1 to 6, the second 10 to 12.
-    first = noting(*(text.partition(".")[0] for text in texts[:6]), of=1, seconds=1)
-    second = noting(*(text.partition(".")[0] for text in texts[9:12]), of=10, seconds=1)
-    model.script(first, second, summary(RULE, seconds=120))
+    model.script(summing_up(seconds=1), summing_up(seconds=1), summary(RULE, seconds=120))
     await screen.button("Compact").click()
     part = screen.page.locator("#compression-part")
     await expect(part).to_contain_text(re.compile(r"part 1 of \d+\s*messages 1–\d+\s*$"))
