@@ -12,7 +12,7 @@ from django.test import AsyncClient
 from django.utils import timezone
 
 from chatapp import wiring
-from chatapp.consumers import conversation
+from chatapp.consumers import conversation, following
 from chatapp.live import events
 from chatapp.live.bus import BACKLOG, Bus
 from chatapp.models import Conversation, Message
@@ -60,8 +60,8 @@ async def test_i4_d06_cut_off_at_any_event(
 ) -> None:
     """I4, D06: disconnected after so many events, and again, and back with ``after``.
 
-    Breaks when: ``_catch_up`` sends less than what changed since ``after``, or a delta is passed
-    on whose offset does not continue what the viewer has.
+    Breaks when: ``CatchUp.tell_state`` sends less than what changed since ``after``, or a delta
+    is passed on whose offset does not continue what the viewer has.
     """
     upstream.enqueue(slow(30))
     await send(chat_client, code, f"Question {index}")
@@ -92,8 +92,8 @@ async def test_i4_d03_when_every_message_is_lost(
     Breaks when: ``_look`` does not compare the numbers, or does not look.
     """
     monkeypatch.setattr(Bus, "_deliver", lambda *_: None)
-    monkeypatch.setattr(conversation, "LOOK_OPEN", 0.05)
-    monkeypatch.setattr(conversation, "LOOK_IDLE", 0.05)
+    monkeypatch.setattr(following, "LOOK_OPEN", 0.05)
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     await screen.disconnect()
     await screen.connect()
     await screen.next()
@@ -244,7 +244,7 @@ async def test_d05_a_burst_ends_in_one_state(
 
     Breaks when: ``Subscription.put`` drops without saying so.
     """
-    monkeypatch.setattr(conversation, "LOOK_IDLE", 1000.0)
+    monkeypatch.setattr(following, "LOOK_IDLE", 1000.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
@@ -268,7 +268,7 @@ async def test_i4_what_another_conversation_teaches_changes_the_figures_here(
 
     Breaks when: ``_look`` compares what is stored of the conversation only.
     """
-    monkeypatch.setattr(conversation, "LOOK_IDLE", 0.05)
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     await send(chat_client, code)
     while not screen.title:
         # By its own event, or by the state of a look that was faster.
@@ -312,8 +312,8 @@ async def test_i20_a_revoked_viewer_is_sent_away(
 
     Breaks when: ``still_signed_in`` leaves out the session, its hash, or ``is_active``.
     """
-    assert conversation.LOOK_OPEN < conversation.LOOK_IDLE < 10
-    monkeypatch.setattr(conversation, "LOOK_IDLE", 0.05)
+    assert following.LOOK_OPEN < following.LOOK_IDLE < 10
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
@@ -343,8 +343,8 @@ async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
 
     Breaks when: a look that asks nobody puts the next question off.
     """
-    monkeypatch.setattr(conversation, "LOOK_OPEN", 0.03)
-    monkeypatch.setattr(conversation, "LOOK_IDLE", 1.0)
+    monkeypatch.setattr(following, "LOOK_OPEN", 0.03)
+    monkeypatch.setattr(following, "LOOK_IDLE", 1.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
