@@ -102,5 +102,5 @@ def test_what_is_odd_is_ignored(odd: object) -> None:
         if (field, odd) != ("finish_reason", "x"):
             reading.reply.take({"choices": [{field: odd}]}, is_error=False)
     for field in ("tool_calls", "function_call", "reasoning_details"):
-        assert reading.take(**{field: odd}) == []
+        assert reading.take(None, **{field: odd}) == []
     assert reading.reply.finish_reason == ""
