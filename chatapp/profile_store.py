@@ -29,7 +29,7 @@ TAUGHT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProfiles:
-    """Implements :class:`chatapp.llm.catalogue.ProfileStore`."""
+    """Implements :class:`chatapp.llm.profiles.ProfileStore`."""
 
     window: int | None = None
     """The operator's own, in tokens, which goes before every other word."""

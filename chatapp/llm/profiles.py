@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
 from chatapp.llm.client import ModelInfo
 from compression.types import Sizes
@@ -95,6 +95,36 @@ class ProfileFigures:
     sources: Mapping[str, str] = field(default_factory=dict)
     """Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
     table`` or ``default``."""
+
+
+class ProfileStore(Protocol):
+    """The store of profiles. Methods that are not awaited run where the database may be read."""
+
+    def profile(self, name: str) -> Profile | None:
+        """The stored profile of a model."""
+
+    def profiles(self) -> list[Profile]:
+        """All stored profiles, in the order in which their models were first heard of."""
+
+    async def anames(self) -> list[str]:
+        """The models that the server listed when last asked."""
+
+    async def aprofile(self, name: str) -> Profile | None:
+        """As :meth:`profile`."""
+
+    async def aprofiles(self) -> list[Profile]:
+        """As :meth:`profiles`."""
+
+    async def astore_figures(
+        self, figures: Mapping[str, Mapping[str, Any]], *, complete: bool = False
+    ) -> None:
+        """Store figures by model; ``complete``: the server has no other models."""
+
+    async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
+        """Note what a refusal taught of a model."""
+
+    async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
+        """Calibrate a model; the new factor, or None where that cannot be stored now."""
 
 
 def resolve_profile(

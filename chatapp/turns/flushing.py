@@ -93,15 +93,15 @@ class Flusher:
         await self._bus.publish(delta, fragments.render_event(delta, update))
 
     async def _rendered(self, stream: LiveStream) -> markdown.Update:
-        while stream.unseen:
-            await self._where_it_delays_nobody(stream, stream.catch_up)
-        return await self._where_it_delays_nobody(stream, stream.render)
+        while stream.rendering.unseen:
+            await self._where_it_delays_nobody(stream, stream.rendering.catch_up)
+        return await self._where_it_delays_nobody(stream, stream.rendering.render)
 
     async def _where_it_delays_nobody(self, stream: LiveStream, work: Callable[[], T]) -> T:
         """Do it here, or in a thread where so much is to be rendered that others would wait.
 
         The pool does the work of one share piece by piece: in order, and no two at once.
         """
-        if stream.to_render <= LARGE:
+        if stream.rendering.to_render <= LARGE:
             return work()
         return await self._pool.run(("conversation", stream.job.conversation_id), work)
