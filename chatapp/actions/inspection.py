@@ -10,7 +10,6 @@ from typing import Any
 from chatapp import wiring
 from chatapp.actions.limits import profile_of, sizes_of
 from chatapp.context.request import (
-    BuiltRequest,
     ConversationSnapshot,
     build_request,
     instructions,
@@ -22,6 +21,7 @@ from chatapp.context.request import (
 from chatapp.conversations.messages.reading import aowned_snapshot_without_tail, asnapshot_with_tail
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
+from chatapp.llm.client import Message
 from chatapp.llm.profiles import Profile
 from compression.planning.truncation import truncate
 
@@ -79,20 +79,22 @@ class ContextParts:
     groups: list[dict[str, Any]]
     """name, tokens, messages: [{role, text, tokens}]; those of the tail also have seq (0 for what
     the program puts in) and pinned."""
-    built: BuiltRequest
+    messages: tuple[Message, ...]
+    """Exactly as they are sent."""
+    manifest: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """All of it."""
         return {
             "parts": self.groups,
-            "messages": list(self.built.messages),
-            "manifest": self.built.manifest,
+            "messages": list(self.messages),
+            "manifest": self.manifest,
         }
 
 
 def _context_parts(snapshot: ConversationSnapshot, profile: Profile) -> ContextParts:
     sized = sizes_of(snapshot, profile)
-    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
+    built = build_request(snapshot, sized)
     tokens = built.manifest["tokens"]
     heads = (
         ("system", instructions(snapshot)),
@@ -120,7 +122,9 @@ def _context_parts(snapshot: ConversationSnapshot, profile: Profile) -> ContextP
         for one in wire_of(visible)
     ]
     groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
-    return ContextParts(groups=groups, built=built)
+    return ContextParts(
+        groups=groups, messages=profile.messages(built.messages), manifest=built.manifest
+    )
 
 
 def _wire_text(message: dict[str, Any]) -> str:

@@ -179,7 +179,7 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
         calibration=profile.calibration,
         model=profile.name,
     )
-    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
+    built = build_request(snapshot, sized)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
@@ -340,12 +340,7 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
     originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    built = build_request(
-        prepared.snapshot,
-        prepared.sizes,
-        system_role=deps.profile.supports_system_role,
-        replaced=changed,
-    )
+    built = build_request(prepared.snapshot, prepared.sizes, replaced=changed)
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
     decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}

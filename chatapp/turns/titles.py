@@ -15,7 +15,7 @@ from chatapp.conversations.titles import (
 )
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.llm import activity_log
-from chatapp.llm.client import ChatRequest, LLMClient
+from chatapp.llm.client import LLMClient
 from chatapp.llm.errors import LLMError
 from chatapp.llm.profiles import Profile
 from chatapp.rendering import titles
@@ -67,19 +67,8 @@ async def name_by_model(
     if not question or not reply or not await aconversation_within_limit(conversation_id):
         return
     quoted = f"<user>\n{question[:SHOWN]}\n</user>\n<assistant>\n{reply[:SHOWN]}\n</assistant>"
-    if profile.supports_system_role:
-        messages = [
-            {"role": "system", "content": INSTRUCTIONS},
-            {"role": "user", "content": quoted},
-        ]
-    else:
-        messages = [{"role": "user", "content": f"{INSTRUCTIONS}\n\n{quoted}"}]
-    request = ChatRequest(
-        model=profile.name,
-        messages=tuple(messages),
-        max_tokens=min(MOST_TOKENS, profile.reserve),
-        include_usage=profile.supports_usage,
-    )
+    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": quoted}]
+    request = profile.request(messages, max_tokens=min(MOST_TOKENS, profile.reserve))
     try:
         with activity_log.about(conversation=conversation_id, purpose="title"):
             answer = await client.complete(request)

@@ -12,7 +12,7 @@ from typing import Any
 
 from chatapp.errors import ContextBlocked
 from chatapp.llm.catalogue import Catalogue
-from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk, TextChunk
+from chatapp.llm.client import Finished, LLMClient, ReasoningChunk, TextChunk
 from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
@@ -147,12 +147,8 @@ async def _ask(
     prepared: Prepared, deps: FittingDeps, client: LLMClient, reply: _Reply
 ) -> AsyncGenerator[Step, None]:
     profile = deps.profile
-    request = ChatRequest(
-        model=profile.name,
-        messages=prepared.request.messages,
-        max_tokens=profile.reserve,
-        include_usage=profile.supports_usage,
-        on_retry=deps.on_retry,
+    request = profile.request(
+        prepared.request.messages, max_tokens=profile.reserve, on_retry=deps.on_retry
     )
     async with client.stream(request) as chunks:
         async for chunk in chunks:
