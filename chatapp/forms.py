@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from math import nan
 
 from django.conf import settings
 
 from chatapp.errors import InvalidInput
 from chatapp.text.safety import problems, without_hidden
+from compression.planning import defaults
 
 TITLE_LENGTH = 200
 # A draft may still be longer than a message may be: nothing that was pasted is lost.
@@ -102,14 +104,15 @@ def project(fields: Mapping[str, str]) -> str:
 
 
 def threshold(fields: Mapping[str, str]) -> float | None:
-    """A share of the budget from 0.5 to 0.95; None for the default."""
+    """A share of the budget that compression takes as it is; None for the default."""
     value = fields.get("threshold", "").strip()
     if not value:
         return None
     try:
         share = float(value)
     except ValueError:
-        raise InvalidInput.of("threshold", "This must be a number from 0.5 to 0.95.") from None
-    if not 0.5 <= share <= 0.95:
-        raise InvalidInput.of("threshold", "This must be a number from 0.5 to 0.95.")
+        share = nan
+    if not defaults.possible(share):
+        low, high = defaults.LOWEST_THRESHOLD, defaults.HIGHEST_THRESHOLD
+        raise InvalidInput.of("threshold", f"This must be a number from {low:g} to {high:g}.")
     return share

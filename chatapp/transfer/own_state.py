@@ -19,6 +19,7 @@ from chatapp.transfer.openai_messages import MOST_CHARACTERS
 from chatapp.transfer.own_sources import Sources
 from chatapp.transfer.values import OwnState
 from compression.ledger.ledger import from_json
+from compression.planning.defaults import possible
 from compression.store import Version
 from compression.types import SummaryStatus, Trigger
 
@@ -52,7 +53,7 @@ def read(
     return OwnState(
         system_prompt=prompt,
         model=fields.name(about.get("model")),
-        threshold=threshold if isinstance(threshold, float) and 0.5 <= threshold <= 0.95 else None,
+        threshold=threshold if isinstance(threshold, float) and possible(threshold) else None,
         keep_turns=keep_turns or None,
         compression_off=off if isinstance(off, bool) else None,
         pinned=bool(about.get("pinned")),
