@@ -50,10 +50,14 @@ class Profile:
         return min(self.max_output_tokens or quarter, quarter)
 
     @property
+    def sizes(self) -> Sizes:
+        """The sizes of a request with nothing in it yet."""
+        return Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
+
+    @property
     def most_pinned(self) -> int:
         """Ruler tokens that all pinned messages of a conversation may have together."""
-        sizes = Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
-        return sizes.ruler(PINNED_SHARE)
+        return self.sizes.ruler(PINNED_SHARE)
 
     @property
     def uncached_surcharge(self) -> float | None:

@@ -125,6 +125,18 @@ async def _tell_beginning(deps: FittingDeps) -> None:
         await deps.begun()
 
 
+def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Profile) -> Sizes:
+    """The tokens of the next request besides its messages, for a model of this profile."""
+    return request_sizes(
+        snapshot,
+        counter,
+        window=profile.window,
+        reserve=profile.reserve,
+        calibration=profile.calibration,
+        model=profile.name,
+    )
+
+
 def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
     """The policy of one conversation: its own settings over the defaults."""
     defaults = conf.settings().policy
@@ -171,14 +183,10 @@ async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prep
 
 def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     profile = deps.profile
-    sized = request_sizes(
-        replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot,
-        deps.counter,
-        window=profile.window,
-        reserve=profile.reserve,
-        calibration=profile.calibration,
-        model=profile.name,
+    counted = (
+        replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot
     )
+    sized = sizes_for(counted, deps.counter, profile)
     built = build_request(snapshot, sized)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
