@@ -171,7 +171,9 @@ class Turn(models.Model):
     model = models.CharField(max_length=200, blank=True, default="")
     error_code = models.CharField(max_length=64, blank=True, default="")
     error = models.JSONField(null=True, blank=True)
-    """The whole error as it is shown, so that a reload shows the same card."""
+    """Why it ended so: the whole error as it is shown, so that a reload shows the same card."""
+    retry_notice = models.JSONField(null=True, blank=True)
+    """Why nothing comes yet: the error after which the model is asked again. None once it comes."""
     finish_reason = models.CharField(max_length=64, blank=True, default="")
     prompt_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveBigIntegerField(null=True, blank=True)

@@ -99,7 +99,7 @@ class SummaryReviewAdmin(SummaryPage):
         Raises a CompressionError with a sentence.
         """
         conversation_id = summary.conversation_id
-        seen = {
+        seen: dict[str, Any] = {
             "author_id": request.user.pk,
             "expected_version": _version_of(request.POST.get("version", "")),
         }

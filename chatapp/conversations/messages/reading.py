@@ -111,6 +111,7 @@ def _turn_view(row: Turn, replies: list[tuple[int, int]]) -> TurnView:
         first_token_at=row.first_token_at,
         finished_at=row.finished_at,
         error=row.error,
+        retry_notice=row.retry_notice,
         finish_reason=row.finish_reason,
         usage=usage_view(row),
         ruler_tokens=sum(count - MESSAGE_OVERHEAD for _, count in replies if count > 0),
