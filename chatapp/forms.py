@@ -9,16 +9,13 @@ from math import nan
 from django.conf import settings
 
 from chatapp.errors import InvalidInput
+from chatapp.text.lengths import NAME_LENGTH, PROMPT_LENGTH, TITLE_LENGTH
 from chatapp.text.safety import problems, without_hidden
 from compression.planning import defaults
 
-TITLE_LENGTH = 200
 # A draft may still be longer than a message may be: nothing that was pasted is lost.
 DRAFT_LENGTH = 2_000_000
-PROMPT_LENGTH = 20_000
 FOCUS_LENGTH = 500
-MODEL_LENGTH = 200
-PROJECT_LENGTH = 200
 # The largest whole number that every database stores.
 LARGEST = 2**63 - 1
 
@@ -89,7 +86,7 @@ def title(fields: Mapping[str, str]) -> str:
 
 def model_name(fields: Mapping[str, str]) -> str:
     """A model's name; empty for the default."""
-    return storable("model", fields.get("model", "").strip(), longest=MODEL_LENGTH)
+    return storable("model", fields.get("model", "").strip(), longest=NAME_LENGTH)
 
 
 def system_prompt(fields: Mapping[str, str]) -> str:
@@ -100,7 +97,7 @@ def system_prompt(fields: Mapping[str, str]) -> str:
 
 def project(fields: Mapping[str, str]) -> str:
     """A project's slug; empty for none."""
-    return storable("project", fields.get("project", "").strip(), longest=PROJECT_LENGTH)
+    return storable("project", fields.get("project", "").strip(), longest=NAME_LENGTH)
 
 
 def threshold(fields: Mapping[str, str]) -> float | None:

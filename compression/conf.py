@@ -87,7 +87,7 @@ _LIMITS: dict[str, tuple[type, float, float]] = {
     # The threshold is clamped rather than refused, so any share is a legal value.
     "THRESHOLD": (float, 0.0, 1.0),
     "SOFT_THRESHOLD": (float, defaults.LOWEST_SOFT_THRESHOLD, defaults.HIGHEST_THRESHOLD),
-    "KEEP_TURNS": (int, 1, 1000),
+    "KEEP_TURNS": (int, 1, defaults.MOST_KEEP_TURNS),
     "SUMMARY_TOKENS": (int, 100, 1_000_000),
     "PREPARE_MESSAGES": (int, 0, 1_000_000),
     "TOOL_RESULT_MAX_LENGTH": (int, 100, 10_000_000),

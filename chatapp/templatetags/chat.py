@@ -133,9 +133,13 @@ def summary_html(text: str, carried: Carried) -> SafeString:
 
 
 @register.simple_tag
-def thresholds() -> tuple[float, float]:
-    """The lowest and the highest threshold that a conversation may have."""
-    return defaults.LOWEST_THRESHOLD, defaults.HIGHEST_THRESHOLD
+def compression_bounds() -> dict[str, float]:
+    """The least and the most that a conversation's own settings of compression may be."""
+    return {
+        "lowest_threshold": defaults.LOWEST_THRESHOLD,
+        "highest_threshold": defaults.HIGHEST_THRESHOLD,
+        "most_keep_turns": defaults.MOST_KEEP_TURNS,
+    }
 
 
 @register.simple_tag

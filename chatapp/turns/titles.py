@@ -19,12 +19,12 @@ from chatapp.llm.client import LLMClient
 from chatapp.llm.errors import LLMError
 from chatapp.llm.profiles import Profile
 from chatapp.rendering import titles
+from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
 from chatapp.text.safety import clean, visible, without_hidden
 from chatapp.turns.announcer import Announcer
 
-#: Characters of each of the two messages that the model is shown, and of a title.
+#: Characters of each of the two messages that the model is shown.
 SHOWN: Final = 1_000
-TITLE_LENGTH: Final = 60
 # Tokens of reply: a title has ten, and some models think before they write it.
 MOST_TOKENS: Final = 200
 
@@ -88,4 +88,4 @@ def usable(answer: str) -> str:
     if len(lines) != 1:
         return ""
     title = " ".join(lines[0].strip(_QUOTES).removeprefix("Title:").strip(_QUOTES + " ").split())
-    return title.rstrip(".") if 0 < len(title) <= TITLE_LENGTH else ""
+    return title.rstrip(".") if 0 < len(title) <= AUTOMATIC_TITLE_LENGTH else ""
