@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -189,29 +189,66 @@ async def settled(conversation_id: int) -> CompressionState:
 
 
 async def undo(
-    conversation_id: int, *, transcript: Transcript, author_id: int | None = None
+    conversation_id: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    expected_version: int | None = None,
 ) -> int:
     """Go back to what the active version was made on; the new version.
 
     Raises NothingToUndo, StaleSource when a message under it was superseded or removed, and
-    StaleVersion when the summary changed meanwhile.
+    StaleVersion when the summary changed meanwhile: since it was read, where
+    ``expected_version`` says which version that was.
     """
-    return await store.aundo(conversation_id, author_id=author_id, transcript=transcript)
+    return await _changed(
+        conversation_id,
+        store.aundo(
+            conversation_id,
+            author_id=author_id,
+            transcript=transcript,
+            expected_version=expected_version,
+        ),
+    )
 
 
 async def redo(
-    conversation_id: int, *, transcript: Transcript, author_id: int | None = None
+    conversation_id: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    expected_version: int | None = None,
 ) -> int:
     """Take the last undo back; the new version. Raises as :func:`undo`."""
-    return await store.aredo(conversation_id, author_id=author_id, transcript=transcript)
+    return await _changed(
+        conversation_id,
+        store.aredo(
+            conversation_id,
+            author_id=author_id,
+            transcript=transcript,
+            expected_version=expected_version,
+        ),
+    )
 
 
 async def restore(
-    conversation_id: int, version: int, *, transcript: Transcript, author_id: int | None = None
+    conversation_id: int,
+    version: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    expected_version: int | None = None,
 ) -> int:
     """Make an older version's content active; 0 means no summary. Raises as :func:`undo`."""
-    return await store.arestore(
-        conversation_id, version, author_id=author_id, transcript=transcript
+    return await _changed(
+        conversation_id,
+        store.arestore(
+            conversation_id,
+            version,
+            author_id=author_id,
+            transcript=transcript,
+            expected_version=expected_version,
+        ),
     )
 
 
@@ -222,18 +259,20 @@ async def edit(
     expected_version: int,
     author_id: int | None,
     counter: TokenCounter,
-    sizes: Sizes,
+    sizes: Sizes | None,
     settings: CompressionSettings | None = None,
 ) -> int:
     """Put a person's text in place; the new version. At most twice the cap of tokens.
 
-    Raises StaleVersion with both texts when ``expected_version`` is not the active one, and
+    ``sizes`` is None where the window is not known: the cap is the setting then. Raises
+    StaleVersion with both texts when ``expected_version`` is not the active one, and
     SummaryInvalid naming the line that does not parse.
     """
     base = await store.aread_base(conversation_id)
     if base.version != expected_version:
         raise store.stale(base, text)
-    limit = 2 * cap_tokens(sizes, (settings or conf.settings()).planner)
+    planned = (settings or conf.settings()).planner
+    limit = 2 * (planned.summary_tokens if sizes is None else cap_tokens(sizes, planned))
 
     def edited() -> tuple[Ledger, str, int]:
         ledger = apply_edit(base.ledger, text, limit_tokens=limit, count=counter.count)
@@ -241,7 +280,10 @@ async def edit(
         return ledger, rendered, counter.count(rendered)
 
     ledger, rendered, tokens = await asyncio.to_thread(edited)
-    return await store.aedit(base, rendered, ledger, author_id=author_id, summary_tokens=tokens)
+    return await _changed(
+        conversation_id,
+        store.aedit(base, rendered, ledger, author_id=author_id, summary_tokens=tokens),
+    )
 
 
 async def clear(
@@ -255,9 +297,19 @@ async def clear(
 
     Undoable. Raises NothingToCompress when that is where it is already, and StaleVersion.
     """
-    return await store.aclear(
-        conversation_id, author_id=author_id, transcript=transcript, through_seq=through_seq
+    return await _changed(
+        conversation_id,
+        store.aclear(
+            conversation_id, author_id=author_id, transcript=transcript, through_seq=through_seq
+        ),
     )
+
+
+async def _changed(conversation_id: int, change: Awaitable[int]) -> int:
+    """Do a person's change and tell the host of it; the new version."""
+    version = await change
+    await signals.send(signals.summary_changed, conversation_id=conversation_id, version=version)
+    return version
 
 
 async def _announce_promotion(request: Request) -> None:

@@ -16,6 +16,9 @@ raises is logged and changes nothing for the run or for other receivers.
     however it ended. A background run that prepared a draft succeeds with version 0.
 ``compression_withdrawn``
     ``conversation_id``. A run that held the conversation found nothing to do before it started.
+``summary_changed``
+    ``conversation_id``, ``version``. A person changed the summary, by whatever door: an edit, an
+    undo or redo, a restored version, or none any more. Sent once it is stored.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ compression_started = Signal()
 compression_progress = Signal()
 compression_completed = Signal()
 compression_withdrawn = Signal()
+summary_changed = Signal()
 
 
 async def send(signal: Signal, **facts: Any) -> None:

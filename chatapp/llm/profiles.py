@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
-from chatapp.llm.client import ModelInfo
+from chatapp.llm.client import ChatRequest, Message, ModelInfo, without_system_role
+from chatapp.llm.errors import LLMError
 from compression.types import Sizes
 
 #: Tokens: what small local servers start with when nothing is said.
@@ -49,10 +50,14 @@ class Profile:
         return min(self.max_output_tokens or quarter, quarter)
 
     @property
+    def sizes(self) -> Sizes:
+        """The sizes of a request with nothing in it yet."""
+        return Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
+
+    @property
     def most_pinned(self) -> int:
         """Ruler tokens that all pinned messages of a conversation may have together."""
-        sizes = Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
-        return sizes.ruler(PINNED_SHARE)
+        return self.sizes.ruler(PINNED_SHARE)
 
     @property
     def uncached_surcharge(self) -> float | None:
@@ -60,6 +65,28 @@ class Profile:
         if self.input_price is None or self.cached_input_price is None:
             return None
         return self.input_price - self.cached_input_price
+
+    def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The messages as this model takes them: with a system role, or without one."""
+        return tuple(messages if self.supports_system_role else without_system_role(messages))
+
+    def request(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        response_format: Mapping[str, Any] | None = None,
+        on_retry: Callable[[LLMError, float], object] | None = None,
+    ) -> ChatRequest:
+        """A call of this model that asks for nothing which it is known to refuse."""
+        return ChatRequest(
+            model=self.name,
+            messages=self.messages(messages),
+            max_tokens=max_tokens,
+            response_format=response_format if self.supports_json_schema else None,
+            include_usage=self.supports_usage,
+            on_retry=on_retry,
+        )
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
         """US dollars of one call; None when the price is not known."""

@@ -12,6 +12,7 @@ from math import ceil
 from typing import NoReturn
 
 from compression.exceptions import NothingToCompress
+from compression.planning import defaults
 from compression.types import Item, Sizes, Span, Trigger, Usage
 
 TAIL_SHARE = 0.20
@@ -29,15 +30,15 @@ MANUAL_FREES = 0.05
 class PlannerSettings:
     """How much to keep."""
 
-    threshold: float = 0.8
+    threshold: float = defaults.THRESHOLD
     """Share of the budget at which compression is triggered."""
-    keep_turns: int = 2
+    keep_turns: int = defaults.KEEP_TURNS
     """Turns that stay verbatim, when they fit in the tail's share."""
     keep_messages: int = 6
     """Messages that stay verbatim, when they fit in the tail's share."""
-    summary_tokens: int = 1500
+    summary_tokens: int = defaults.SUMMARY_TOKENS
     """Ruler tokens that a summary may have at most."""
-    prepare_messages: int = 0
+    prepare_messages: int = defaults.PREPARE_MESSAGES
     """Messages beyond those kept for which a run in the background is made whatever the usage; 0:
     none is made for their number."""
 

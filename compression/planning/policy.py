@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compression.planning import defaults
 from compression.types import ContextAction, Decision, Usage
 
-LOWEST_THRESHOLD = 0.5
-HIGHEST_THRESHOLD = 0.95
-#: Below a half a compression comes every few turns; above 0.95 one long message overflows.
 WIND_DOWN_AT = 0.90
-UNDONE_THRESHOLD = 0.95
+UNDONE_THRESHOLD = defaults.HIGHEST_THRESHOLD
 #: A person who undid a compression wants it back only when there is hardly any room left.
 WORTH_APPLYING = 0.10
 #: The least share of the budget that a prepared draft must free to be applied.
@@ -26,16 +24,15 @@ BREAKER_GROWTH = 0.25
 class PolicySettings:
     """When to act. All figures are shares of the budget."""
 
-    threshold: float = 0.8
+    threshold: float = defaults.THRESHOLD
     """Compress from here on; clamped to 0.5 to 0.95."""
-    soft_threshold: float = 0.65
+    soft_threshold: float = defaults.SOFT_THRESHOLD
     """Mask and prepare from here on."""
     off: bool = False
     """A person turned automatic compression off: nothing happens until the request overflows."""
 
     def __post_init__(self) -> None:
-        clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))
-        object.__setattr__(self, "threshold", clamped)
+        object.__setattr__(self, "threshold", defaults.clamped(self.threshold))
 
     @property
     def soft(self) -> float:

@@ -23,6 +23,7 @@ from compression.judging.audit import (
 from compression.judging.floor import check_part
 from compression.judging.standing_rules import missed
 from compression.ledger.ledger import Delta, apply_delta
+from compression.planning import defaults
 from compression.planning.parts import Chunk, Plan, filled
 from compression.ports import Complete, TokenCounter
 from compression.summarizers.answering import SCHEMA, read_delta
@@ -35,7 +36,7 @@ SERVER_RETRIES = 1
 #: And after an answer that did not come; the host has asked a busy server again already.
 LONGEST_FOCUS = 500
 #: Characters of a person's focus.
-LONGEST_TOOL_RESULT = 2000
+LONGEST_TOOL_RESULT = defaults.TOOL_RESULT_MAX_LENGTH
 #: Characters of a tool's result, and of a call's arguments, that the summariser is shown.
 FRAMING = 64
 #: Ruler tokens that the server adds around what it is sent.

@@ -424,7 +424,7 @@ async def test_i4_masked_tool_results_are_told(
     deps = FittingDeps(
         profile=PROFILE,
         counter=COUNTER,
-        changed=lambda: wiring.announcer().summary(pk),
+        changed=lambda: wiring.announcer().summary_changed(conversation_id=pk),
         masked=lambda masked: wiring.announcer().masked(pk, masked),
         engine_for=lambda _: engine(CountingSummarizer()),
     )
