@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import AsyncClient
 
-from chatapp import consumers
+from chatapp.consumers import following
 from chatapp.models import Conversation, Summary
 from tests.chatapp.stage import stored
 from tests.chatapp.turns.test_turn import fill
@@ -55,7 +55,7 @@ async def test_a_change_in_the_admin_is_on_open_pages_at_once(
 
     Breaks when: the admin writes into the store itself, so that pages only find it when they look.
     """
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 1000.0)
+    monkeypatch.setattr(following, "LOOK_IDLE", 1000.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
