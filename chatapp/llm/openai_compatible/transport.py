@@ -115,7 +115,7 @@ class _Connector(aiohttp.TCPConnector):
 
     def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
         super().__init__(limit=limit, keepalive_timeout=keepalive_timeout)
-        self._factory = functools.partial(_Connection, loop=self._loop)
+        self._factory = functools.partial(_Connection, loop=self._loop)  # type: ignore[assignment]
 
 
 class _Connection(ResponseHandler):
