@@ -25,6 +25,10 @@ from aiohttp.streams import StreamReader
 MAX_HEADER = 16 * 1024
 #: Answers like 100 Continue that wait to be looked at.
 MAX_INTERIM = 16
+#: Bytes around a body, its head included: these, and so many for each byte of the body. A chunk of
+#: one byte has five.
+MAX_FRAMING = 4 * 1024 * 1024
+FRAMING_PER_BYTE = 16
 
 _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"(?:[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?)?")
@@ -122,16 +126,28 @@ class _Connection(ResponseHandler):
     """One connection, with what aiohttp leaves open.
 
     An answer that came before the request is not taken for the request's. Whoever reads a body
-    learns that its rest makes no sense, or that the connection was closed here. Closing drops what
-    has not been sent yet.
+    learns that its rest makes no sense, or that the connection was closed here. What is not part of
+    a body is bounded. Closing drops what has not been sent yet.
     """
 
     _head_is_awaited = False
+    _received = 0
 
     def set_response_params(self, **params: Any) -> None:
         """A request is about to be sent. Called by aiohttp."""
         self._head_is_awaited = True
+        self._received = 0
         super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        super().data_received(data)
+        self._received += len(data)
+        body = self._payload
+        if body is not None and (
+            self._received > MAX_FRAMING + FRAMING_PER_BYTE * body.total_bytes
+        ):
+            self.close()
 
     def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
         """Take the head of an answer. Called by aiohttp."""

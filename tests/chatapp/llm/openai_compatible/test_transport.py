@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatapp.llm.openai_compatible.transport import MAX_HEADER, AiohttpTransport
+from chatapp.llm.openai_compatible.transport import MAX_FRAMING, MAX_HEADER, AiohttpTransport
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -305,6 +305,33 @@ async def test_announcements_without_end_are_not_taken_in(
     async with asyncio.timeout(5):
         with pytest.raises(httpx2.ReadError):
             await get(http, server)
+
+
+async def test_a_chunk_that_never_begins_ends_the_connection(
+    server: Server, http: httpx2.AsyncClient
+) -> None:
+    """Its first line may hold anything behind the size, and aiohttp reads on and on.
+
+    Breaks when: ``_Connection.data_received`` counts nothing.
+    """
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(CHUNKED + b"1;")
+        while not writer.is_closing():
+            writer.write(b"x" * 100_000)
+            await writer.drain()
+
+    server.answer = answer
+    async with asyncio.timeout(5):
+        with pytest.raises(httpx2.ReadError):
+            await get(http, server)
+
+
+async def test_many_small_chunks_are_a_body(server: Server, http: httpx2.AsyncClient) -> None:
+    """Breaks when: what surrounds a chunk is not weighed against the size of the body."""
+    count = MAX_FRAMING // 4
+    server.answer = Server.says(CHUNKED + b"1\r\na\r\n" * count + b"0\r\n\r\n")
+    assert (await get(http, server)).content == b"a" * count
 
 
 async def test_leaving_while_the_request_is_sent_drops_the_rest_of_it(
