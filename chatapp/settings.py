@@ -279,5 +279,6 @@ LOGGING = {
         "openai": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
+        "aiohttp": {"level": "WARNING"},
     },
 }
