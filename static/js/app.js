@@ -70,7 +70,7 @@ document.body.addEventListener("htmx:wsBeforeMessage", ({ detail }) => {
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();
 });
-document.body.addEventListener("htmx:sendError", () => socket.say("No connection. That was not done; try again in a moment."));
+document.body.addEventListener("htmx:sendError", () => socket.say("No connection. Nothing was done; try again in a moment."));
 
 // Drafts are kept for the message box only: warn before unsaved edits are lost.
 addEventListener("beforeunload", (event) => {

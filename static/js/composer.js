@@ -31,7 +31,7 @@ export function applyState() {
     if (locked && document.activeElement === compact) box.focus();
     compact.disabled = locked;
   }
-  send.title = open ? "It will be sent when the reply ends" : "";
+  send.title = open ? "Sent when the reply ends" : "";
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
 
@@ -97,7 +97,7 @@ export function submit() {
   const text = box.value;
   if (!text.trim() || box.readOnly) return; // Locked, or already on its way.
   if ([...text].length > Number(main.dataset.maxLength)) {
-    showError(`This message has ${[...text].length.toLocaleString()} characters; ${Number(main.dataset.maxLength).toLocaleString()} are possible. Nothing was sent.`);
+    showError(`This message has ${[...text].length.toLocaleString()} characters; at most ${Number(main.dataset.maxLength).toLocaleString()} are allowed. Nothing was sent.`);
     return;
   }
   if (!code) {

@@ -82,7 +82,7 @@ export function open(button) {
 async function done(command, fields = {}) {
   entry.close();
   const answer = await post(address(chosen.which, command), fields).catch(() => ({ ok: false, json: {} }));
-  if (!answer.ok) showError(answer.json.error?.message || "That was not done. Try again in a moment.");
+  if (!answer.ok) showError(answer.json.error?.message || "That did not work. Try again in a moment.");
   return answer.ok;
 }
 
@@ -101,7 +101,7 @@ function offer({ which, title, back, words }, wasRead) {
   button.addEventListener("click", async () => {
     undo.hidden = true;
     const answer = await post(address(which, back), {}).catch(() => ({ ok: false }));
-    if (!answer.ok) return showError("That could not be undone. Reload the page and try again.");
+    if (!answer.ok) return showError("Undo did not work. Reload the page and try again.");
     if (wasRead) return location.assign(`/c/${which}/`);
     await refresh();
     return find(`#links [data-code="${which}"] a`)?.focus();

@@ -57,7 +57,7 @@ export const actions = {
   "continue-in-new": () => command("continue-in-new/"),
   model() {
     const select = find("#model");
-    if (!select) return showError("There is only the one model here. Whoever runs this server can add others.");
+    if (!select) return showError("There is only one model here. Whoever runs this server can add others.");
     if (!select.checkVisibility()) return settings.open("#settings-model");
     select.focus();
     // Not every browser opens a select by script; there the focus must do.

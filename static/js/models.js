@@ -18,7 +18,7 @@ export async function agreed(name) {
   const share = Math.round(next.usage * 100);
   const taken = `${next.total.toLocaleString("en")} of ${next.budget.toLocaleString("en")} tokens (${share} %)`;
   return asked(
-    `With ${name} the next request would take ${taken}, so older messages are compressed before the next reply, or left out of what the model sees. Nothing is deleted.`,
+    `With ${name} the next request would take ${taken}, so older messages would be compressed before the next reply, or left out of what the model sees. Nothing is deleted.`,
   );
 }
 

@@ -33,7 +33,7 @@ async function save(form) {
       else root.dataset.theme = select.value;
     }
   } catch {
-    said.textContent = "No connection. That was not saved.";
+    said.textContent = "No connection. Nothing was saved.";
   }
 }
 

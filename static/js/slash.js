@@ -17,7 +17,7 @@ async function chooseModel(words) {
   const names = all("#model option").map((option) => option.textContent);
   if (names.includes(words) && !code) return (find("#model").selectedIndex = names.indexOf(words));
   if (names.includes(words)) return (await agreed(words)) && command("settings/", { model: words });
-  return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model")?.textContent || "the one"}.`);
+  return showError(`There is no model ${words}. Choose from: ${names.join(", ") || find(".top .model")?.textContent || "the one here"}.`);
 }
 
 function instruct(words) {
@@ -65,7 +65,7 @@ export function run(text) {
   const known = COMMANDS[name.toLowerCase()];
   hide();
   if (!known) showError(`There is no command /${name}. Nothing was sent; /help lists the commands.`);
-  else if (!code && !known.anywhere) showError(`/${name} works in a conversation; this one has not begun.`);
+  else if (!code && !known.anywhere) showError(`/${name} works only after the first message.`);
   else {
     write("");
     clearErrors();

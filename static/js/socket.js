@@ -59,9 +59,9 @@ function stream(fragment) {
 function closed(event) {
   clearTimeout(offline);
   if (event.code === 4401) return signedOut();
-  if (event.code === 4404) return say("This conversation is not there any more.", { href: "/", text: "To the conversations" });
+  if (event.code === 4404) return say("This conversation no longer exists.", { href: "/", text: "To the conversations" });
   offline = setTimeout(
-    () => say("No connection. Your text is kept; this page comes back by itself."),
+    () => say("No connection. Your text is kept; the page reconnects by itself."),
     OFFLINE_AFTER,
   );
   return undefined;
