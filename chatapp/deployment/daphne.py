@@ -57,7 +57,7 @@ class ViewerProtocol(WebSocketProtocol):  # type: ignore[misc]
             super().serverSend(content, binary)
             return
         if not self.transport.disconnecting:
-            logger.info("A viewer who does not read what is sent is cut off.")
+            logger.info("A viewer who does not read is disconnected.")
         # No close frame: it would wait behind the rest.
         self.transport.abortConnection()
 

@@ -90,5 +90,5 @@ async def _repeat(work: Callable[[], Awaitable[None]]) -> None:
             await work()
         except Exception:
             # Without it no lease would be renewed again: it goes on, whatever broke.
-            logger.exception("Keeping the turns failed; trying again.")
+            logger.exception("Looking after turns failed; trying again.")
             await asyncio.sleep(RETRY_INTERVAL)
