@@ -26,11 +26,11 @@ async def of_imports(screen: Screen, folder: Path) -> None:
     """One that runs, one that was cancelled, the list of them, and one with things left out."""
     page = screen.page
     short = _chat("1", f"Call this one heron{TAGS}")
-    long = _chat("2", *(f"word {number}" for number in range(300_000)))
+    words = [f"word {number}" for number in range(60_000)]
     file = folder / "conversations.json"
-    file.write_text(json.dumps([short, long]))
+    file.write_text(json.dumps([short, *(_chat(f"long {number}", *words) for number in range(6))]))
     await _import(screen, file)
-    await expect(page.get_by_text("1 of 2 conversations")).to_be_visible()
+    await expect(page.get_by_text("1 of 7 conversations")).to_be_visible()
     await picture(screen, "import-running")
     await page.goto("/import/")
     await picture(screen, "imports-one-running")
