@@ -26,22 +26,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FIRST_CALIBRATION = 1.1
 #: What a model is assumed to count for one ruler token before it has reported any usage.
+FIRST_CALIBRATION = 1.1
 LOWEST_CALIBRATION = 0.5
 HIGHEST_CALIBRATION = 2.0
-CALIBRATION_WEIGHT = 0.3
 #: Weight of the newest report: a few reports settle it, and a single odd one does not.
+CALIBRATION_WEIGHT = 0.3
 
 PACKED = "o200k_base.tiktoken.xz"
 RANKS_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 #: The name under which tiktoken itself looks for this table, so that a cache can be shared.
+CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 
 _LETTERS = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
 )
+#: How o200k_base cuts a text before it looks up ranks (see data/NOTICE.txt).
 SPLIT_PATTERN = "|".join(
     [
         *(letters + r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?" for letters in _LETTERS),
@@ -52,12 +53,11 @@ SPLIT_PATTERN = "|".join(
         r"\s+",
     ]
 )
-#: How o200k_base cuts a text before it looks up ranks (see data/NOTICE.txt).
 
-_PIECE = 20_000
 #: Characters given to the encoder at once, which bounds what a hostile text can cost.
-_RUN = re.compile(r"(.)\1{4095}", re.DOTALL)
+_PIECE = 20_000
 #: A run of one character, for which splitting patterns and merges are at their worst.
+_RUN = re.compile(r"(.)\1{4095}", re.DOTALL)
 
 
 class TiktokenCounter:

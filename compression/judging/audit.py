@@ -27,17 +27,17 @@ __all__ = [
 ]
 
 FINISHED = frozenset({"stop", "end_turn", "eos", "stop_sequence"})
-LONGEST_ANSWER = 200_000
 #: Characters; far more than any cap allows.
+LONGEST_ANSWER = 200_000
 LONGEST_CONSTRAINT = 400
-LONGEST_ENTRY = 500
 #: Characters; a model that copies whole messages would push the facts out of the summary.
-LONGEST_COPY = 200
+LONGEST_ENTRY = 500
 #: The same, of words that stand so in a message; a rule is copied by design.
-LONGEST_NARRATIVE = 1200
+LONGEST_COPY = 200
 #: Characters; one or two sentences are meant.
-LISTED = 200
+LONGEST_NARRATIVE = 1200
 #: Missing items that are kept for the reviewer.
+LISTED = 200
 
 _REASONING = re.compile(
     r"<(think|thinking|reasoning)>[\s\S]*?(?:</\1>|\Z)|\A[\s\S]*?</think(?:ing)?>", re.IGNORECASE
@@ -48,8 +48,8 @@ _TOOL_CALL = re.compile(
     re.IGNORECASE,
 )
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<head|<\?xml)", re.IGNORECASE)
-_HASH = re.compile(r"(?=\d*[a-f])[0-9a-f]{7,40}")
 #: Of a commit, say: people write its beginning only.
+_HASH = re.compile(r"(?=\d*[a-f])[0-9a-f]{7,40}")
 
 
 def refusal(languages: Phrases) -> re.Pattern[str]:

@@ -53,15 +53,15 @@ TAKEN_BACK = _LANGUAGES.pattern("taken_back")
 EMPTY_WORDS = frozenset(_LANGUAGES.listed("empty", "words"))
 PAIR = re.compile(r"^[-*\s]{0,6}([^\W\d][\w .-]{1,40}?)\s{0,3}[=:：]\s{0,3}(\S[^\n]{0,80})$")
 NUMBER = re.compile(r"\d[\d.,:/%-]{0,20}")
-NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w-]{2,30}(?![!?.,]?$)")
 #: Not at a sentence's start, where every word is capital, nor at its end, where people are called.
+NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w-]{2,30}(?![!?.,]?$)")
 END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
-SHORT_MESSAGE = 200
 #: Characters: a message that says little else need not name the rule that it ends.
-LONGEST_RULE = 400
+SHORT_MESSAGE = 200
 #: Characters of a constraint at most; it is the user's own words.
-WINDOW = 4000
+LONGEST_RULE = 400
 #: Characters of a line looked at together.
+WINDOW = 4000
 
 
 def rule_strength(sentence: str) -> int:

@@ -30,20 +30,20 @@ from compression.types import Completion, Draft, Item, Ledger, Section, Spent
 
 logger = logging.getLogger(__name__)
 
-QUESTIONS = 12
 #: At most, spread over the span.
-SECONDS = 60.0
+QUESTIONS = 12
 #: For the one call.
-REPLY = 600
+SECONDS = 60.0
 #: Tokens of the answers at most.
-SHORTEST, LONGEST = 24, 240
+REPLY = 600
 #: Characters of a sentence that is asked about.
-LOOKED_AT = 2_000
+SHORTEST, LONGEST = 24, 240
 #: Characters of each message that questions are made from.
-LONGEST_ANSWER = 120
+LOOKED_AT = 2_000
 #: Characters: a longer answer quotes the notes instead of answering.
-QUESTIONS_SHARE = 0.15
+LONGEST_ANSWER = 120
 #: Share of the budget that the questions may take.
+QUESTIONS_SHARE = 0.15
 GAP = "____"
 INSTRUCTIONS = (
     "You are given notes about a conversation and sentences from it in each of which something is "

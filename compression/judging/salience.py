@@ -25,8 +25,8 @@ NUMBER = re.compile(r"(?<![\w.])[-+v]?\d{1,20}(?:[.,:/-]\d{1,20}){0,6}")
 QUOTATION = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|`([^`\n]{2,80})`")
 NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-zà-ÿ]{2,30}(?: [A-Z][a-zà-ÿ]{2,30}){0,3}")
 
-SLICE = 8000
 #: Characters looked at in one go.
+SLICE = 8000
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "«": '"', "»": '"', "`": '"',
                          "–": "-", "—": "-", "\u00a0": " "})  # fmt: skip

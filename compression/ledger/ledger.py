@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 VISIBLE = (EntryState.LIVE, EntryState.DONE)
-EVICTION_ORDER = (Section.DONE, Section.CONTEXT, Section.FILES, Section.DECISIONS)
 #: After the narrative. Constraints, pending and a person's entries are never evicted.
+EVICTION_ORDER = (Section.DONE, Section.CONTEXT, Section.FILES, Section.DECISIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from itertools import pairwise
 from compression.exceptions import SummaryInvalid
 from compression.types import Entry, EntryState, Ledger, NarrativeLine, Section
 
+#: None is the narrative.
 HEADINGS: dict[str, Section | None] = {
     "summary": None,
     "constraints": Section.CONSTRAINTS,
@@ -24,9 +25,8 @@ HEADINGS: dict[str, Section | None] = {
     "pending": Section.PENDING,
     "context": Section.CONTEXT,
 }
-#: None is the narrative.
-MOST_SOURCES = 10_000
 #: What the ranges of one line may spell out; more is a slip or an attack.
+MOST_SOURCES = 10_000
 
 _SOURCES = re.compile(r"\s\[(\d{1,15}(?:[–-]\d{1,15})?(?:, ?\d{1,15}(?:[–-]\d{1,15})?)*)\]\Z")
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")

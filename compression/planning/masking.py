@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 from compression.types import Item, Sizes
 
-BATCH = 0.05
 #: The least share of the budget that a batch must free.
-RECENT = 6
+BATCH = 0.05
 #: Messages at the end whose results stay.
+RECENT = 6
 LONG = 2000
-KEPT = 200
 #: Characters: a result longer than the first keeps so many beside its description.
-MANY_LINES = 10
+KEPT = 200
 #: From here on the number of lines says more than the number of bytes.
-OVERHEAD = 8
+MANY_LINES = 10
 #: Ruler tokens of a message besides its text, about.
+OVERHEAD = 8
 
 _EXIT_CODE = re.compile(
     r"\bexit(?:ed with)?[ _-]?(?:code|status)?[\"']?\s*[:=]?\s*(-?\d{1,5})\b", re.I

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from compression.types import Draft, Item
 
-MOST_EMPTY = 0.25
 #: Share of a part's room that may stay empty so that a message is not cut.
-SPARE = 10
+MOST_EMPTY = 0.25
 #: One of so many calls is left for what must be asked again.
-CHARACTERS = 8
+SPARE = 10
 #: More than one ruler token has, in most texts.
-GUESSES = 6
+CHARACTERS = 8
 #: At how long a piece may be, before it is halved until it fits.
+GUESSES = 6
 
 Size = Callable[[Item], int]
 """Ruler tokens that an item takes in a call, with what it is quoted in."""

@@ -14,14 +14,14 @@ from typing import NoReturn
 from compression.exceptions import NothingToCompress
 from compression.types import Item, Sizes, Span, Trigger, Usage
 
-TAIL_SHARE = 0.20
 #: Tail kept verbatim. A tail counted in messages compressed every 1.8 calls at 8k, in tokens
 #: every 3.4.
+TAIL_SHARE = 0.20
 CAP_SHARE = 0.10
 AUTOMATIC_FREES = 0.20
-FALLBACK_FREES = 0.10
 #: What applying a prepared draft must free, and what an automatic run must free when the parts
 #: that cannot be compressed are already above the landing.
+FALLBACK_FREES = 0.10
 MANUAL_FREES = 0.05
 
 

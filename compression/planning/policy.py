@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from compression.types import ContextAction, Decision, Usage
 
 LOWEST_THRESHOLD = 0.5
-HIGHEST_THRESHOLD = 0.95
 #: Below a half a compression comes every few turns; above 0.95 one long message overflows.
+HIGHEST_THRESHOLD = 0.95
 WIND_DOWN_AT = 0.90
-UNDONE_THRESHOLD = 0.95
 #: A person who undid a compression wants it back only when there is hardly any room left.
-WORTH_APPLYING = 0.10
+UNDONE_THRESHOLD = 0.95
 #: The least share of the budget that a prepared draft must free to be applied.
+WORTH_APPLYING = 0.10
 BREAKER_FRUITLESS = 2
 BREAKER_FAILURES = 3
 BREAKER_GROWTH = 0.25

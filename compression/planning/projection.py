@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-HIGHEST_RATIO = 8.0
 #: Provider's tokens for one ruler token. A tokenizer that takes each byte for a token comes to
 #: about five; what is far beyond is not this conversation's.
-UNSEEN_SHARE = 0.10
+HIGHEST_RATIO = 8.0
 #: Share of the window that a provider may be putting before each request without our knowing: a
 #: chat template, instructions of its own.
-ENOUGH = 100
+UNSEEN_SHARE = 0.10
 #: Ruler tokens by which two requests must differ to say what one more token costs.
+ENOUGH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

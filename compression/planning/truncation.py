@@ -12,12 +12,12 @@ from math import ceil
 from compression.planning.planner import usage
 from compression.types import Item, Sizes
 
-STEP = 0.20
 #: The least share of the budget that one step leaves out, so that not every turn moves the
 #: request's beginning and loses the provider's cache.
+STEP = 0.20
 DEFAULT_LANDING = 0.45
-SHORTEST = 400
 #: Characters that stay of a shortened text, at least.
+SHORTEST = 400
 
 
 def truncate(

@@ -23,9 +23,10 @@ from compression.ledger.markdown import format_sources
 from compression.ports import TokenCounter
 from compression.types import Draft, EntryState, Item, Ledger, Section
 
-PROMPT_VERSION = "extract-1"
 #: Stands where a model would be named.
+PROMPT_VERSION = "extract-1"
 LABEL = "extract"
+#: Up to which share of the room each section may fill it; what one leaves, the next may use.
 SHARES = {
     Section.CONSTRAINTS: 0.6,
     Section.PENDING: 0.7,
@@ -33,16 +34,15 @@ SHARES = {
     Section.FILES: 0.88,
     Section.CONTEXT: 1.0,
 }
-#: Up to which share of the room each section may fill it; what one leaves, the next may use.
-MOST_PENDING = 5
 #: Open ends at once, those included that stand: here nobody knows which of these are done.
+MOST_PENDING = 5
 LONGEST = {Section.DECISIONS: 240, Section.PENDING: 200, Section.CONTEXT: 200}
-QUOTED = 140
 #: Characters of each of the narrative's two quotations.
-MOST_CANDIDATES = 400
+QUOTED = 140
 #: A section, so that time and memory stay linear.
-TOLD_SCORE = 6.0
+MOST_CANDIDATES = 400
 #: What a person tells of themselves ranks above all but lines full of numbers and names.
+TOLD_SCORE = 6.0
 
 
 class ExtractiveSummarizer:

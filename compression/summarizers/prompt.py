@@ -29,24 +29,24 @@ from compression.summarizers.answering import SCHEMA, read_delta
 from compression.summarizers.quoting import quote_item, quote_ledger, shortened
 from compression.types import Completion, Draft, Item, Ledger, Spent
 
-RETRIES = 2
 #: More attempts a part gets after a draft that was refused as a whole.
-SERVER_RETRIES = 1
+RETRIES = 2
 #: And after an answer that did not come; the host has asked a busy server again already.
-LONGEST_FOCUS = 500
+SERVER_RETRIES = 1
 #: Characters of a person's focus.
-LONGEST_TOOL_RESULT = 2000
+LONGEST_FOCUS = 500
 #: Characters of a tool's result, and of a call's arguments, that the summariser is shown.
-FRAMING = 64
+LONGEST_TOOL_RESULT = 2000
 #: Ruler tokens that the server adds around what it is sent.
-JOINT = 2
+FRAMING = 64
 #: Ruler tokens that a message takes besides what it is quoted in.
-PROBLEMS = 400
+JOINT = 2
 #: Ruler tokens for naming what is wrong in a repair; taken from the answer, which is shorter.
-SMALLEST_CHUNK = 120
+PROBLEMS = 400
 #: Ruler tokens: with less room for messages no summary is worth asking for.
-NOTES_A_PART = 120
+SMALLEST_CHUNK = 120
 #: Ruler tokens by which the notes are taken to grow with each part, until they are at their most.
+NOTES_A_PART = 120
 
 
 @cache

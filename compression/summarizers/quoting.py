@@ -10,11 +10,11 @@ from typing import Any
 
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
-CALL_KEPT = 200
 #: Characters of an argument of a call that stay whole beside one that is cut, a path for instance.
+CALL_KEPT = 200
 
-LONGEST_NAME = 100
 #: Characters of a tool's name.
+LONGEST_NAME = 100
 
 WORD = re.compile(r"[\w./-]{4,}")
 
