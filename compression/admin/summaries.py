@@ -1,7 +1,7 @@
-"""Every version and attempt of a summary, and what a reviewer may do to it.
+"""The admin pages of summaries: every version and attempt, and what a reviewer may do.
 
-Nothing here saves a row that a form filled in, so nothing can be forged with one: what a person
-does goes through the store like everywhere else.
+No row is saved from a form, so none can be forged: a person's change goes through the store here
+too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from compression.types import SummaryStatus
 
 
 class SummaryReviewAdmin(SummaryPage):
-    """The host's summary model: every version and attempt, and Edit, Undo, Redo and Restore.
+    """The host's summary model: every version and attempt, with Edit, Undo, Redo and Restore.
 
-    The host sets :attr:`transcript` and may override the methods that say how its pages link.
+    The host sets :attr:`transcript`, and may override the methods that link its pages.
     """
 
     review_template = "admin/compression/summary.html"
@@ -52,16 +52,16 @@ class SummaryReviewAdmin(SummaryPage):
     ordering = ("-pk",)
 
     transcript: Transcript
-    """The host's messages: an older version is restored only while they are what they were."""
+    """The host's messages: a version is restored only while its source is unchanged."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """True for people with the model's own change permission."""
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
-        """Without the columns that only the page of one version shows.
+        """The rows without the columns that only the page of one version shows.
 
-        And without finished parts of what is not whole yet: they are neither version nor attempt.
+        Finished parts of an incomplete summary are left out: they are neither version nor attempt.
         """
         heavy = ("text", "ledger", "narrative", "audit", "reason")
         partly = models.Q(audit__has_key="extracted")
@@ -74,7 +74,7 @@ class SummaryReviewAdmin(SummaryPage):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """One whole row, in one query; None for an id that is none."""
+        """One whole row in one query; None for an invalid id."""
         rows = self._whole(request).select_related(*self.list_select_related)
         try:
             return rows.filter(pk=self.opts.pk.to_python(object_id)).first()
@@ -82,7 +82,7 @@ class SummaryReviewAdmin(SummaryPage):
             return None
 
     def act(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Edit, undo, redo or restore; on refusal the page again with the reason."""
+        """Edit, undo, redo or restore; after a refusal the page again with the reason."""
         if not self.has_change_permission(request, obj):
             raise PermissionDenied
         action = request.POST.get("action", "")
@@ -96,9 +96,9 @@ class SummaryReviewAdmin(SummaryPage):
         return HttpResponseRedirect(self.active_url(obj) or self.url_of(obj.pk))
 
     def perform(self, request: HttpRequest, summary: Any, action: str, text: str) -> int:
-        """Do it in one transaction, if the reader saw the newest version; the new version.
+        """Carry out an action in one transaction, if the reader saw the newest version.
 
-        Raises a CompressionError with a sentence.
+        Returns the new version. Raises a CompressionError with a sentence.
         """
         author_id = request.user.pk
         conversation_id = summary.conversation_id
@@ -133,7 +133,7 @@ class SummaryReviewAdmin(SummaryPage):
     def refuse(
         self, request: HttpRequest, summary: Any, error: CompressionError, text: str
     ) -> HttpResponse:
-        """The page with the reason and the text that was not saved; both texts on a conflict."""
+        """The page with the reason and the unsaved text; on a conflict with both texts."""
         current = self.get_object(request, str(summary.pk)) or summary
         more: dict[str, Any] = {"error": error.message}
         if text:
@@ -147,7 +147,7 @@ class SummaryReviewAdmin(SummaryPage):
 
 
 def _expect_version(conversation_id: int, expected: str, text: str) -> None:
-    """Hold the conversation's row and raise StaleVersion unless ``expected`` is its version."""
+    """Lock the conversation's row and raise StaleVersion unless its version is ``expected``."""
     list(conversations(conversation_id).select_for_update().values_list("pk"))
     base = store.read_base(conversation_id)
     if expected != str(base.version):

@@ -164,16 +164,16 @@ class Found:
         self._thirds = thirds_of(items)
         self.first = ""
         self._last = ""
+        # Text → (strength, seq), in the order of the messages.
         self._rules: dict[str, tuple[int, int]] = {}
-        # Text: (strength, seq), in the order said.
         self._decisions: dict[str, int] = {}
         self._open_ends: dict[str, int] = {}
         self._paths: Counter[str] = Counter()
         self._path_seqs: dict[str, list[int]] = {}
+        # A heap of (score, -seq, text) with the lowest score on top.
         self._facts: list[tuple[float, int, str]] = []
-        # A heap of (score, -seq, text): the worst on top.
-        self._best: dict[int, tuple[float, int, str]] = {}
         # The best fact of each third.
+        self._best: dict[int, tuple[float, int, str]] = {}
         self._seen: set[int] = set()
         for item in items:
             for line in cues.prose_lines("".join(redacted(item.text))):

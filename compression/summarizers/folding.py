@@ -124,8 +124,8 @@ class _Fold:
         self._pace = _Pace()
         self._calls = 0
         self._answered = False
+        # Failures since the last part that the model wrote.
         self._missed: list[SummarizerError] = []
-        # Since the last part that the model wrote.
 
     async def draft(self, items: Sequence[Item], ledger: Ledger) -> Draft:
         """The draft of ``items``, without the finished parts among them."""

@@ -59,8 +59,8 @@ class Ladder:
         self._case = case
         self._waited_for = waited_for
         self._finished: Finished | None = None
+        # The cost, to an earlier run, of the parts that this one takes over.
         self._resumed = Spent()
-        # What an earlier run has spent on the parts that are finished.
         self._told: tuple[int, float] = (0, float("-inf"))
 
     async def climb(self) -> tuple[Draft, Judgement]:
