@@ -68,7 +68,7 @@ class Subscription:
     """Events were dropped; the viewer must read the state again."""
 
     def put(self, published: Published | None) -> None:
-        """Add an event. After None, or an event past the limit, the viewer reads the state again."""
+        """Add an event. None, or one past the limit: the viewer must read the state again."""
         if published is None or len(self._waiting) >= BACKLOG:
             self._waiting.clear()
             self.overflowed = True
