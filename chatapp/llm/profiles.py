@@ -1,4 +1,4 @@
-"""Profiles of models: window, prices, and where each figure is from. No network, no database."""
+"""Profiles of models: windows, prices, and the source of each figure. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 from chatapp.llm.client import ModelInfo
 from compression.types import Sizes
 
-#: Tokens: what small local servers start with when nothing is said.
+#: Tokens: the default of small local servers.
 DEFAULT_WINDOW = 8192
-#: Tokens; less is a mistake of whoever said it, since no instructions would fit.
+#: Tokens; a smaller figure must be a mistake, since no instructions would fit.
 SMALLEST_WINDOW = 256
-#: The reply's share of the window when nobody says how long a reply may be.
+#: Divides the window; the quotient is the most that is reserved for a reply.
 RESERVE_SHARE = 4
-#: All pins together, a share of the budget.
+#: Share of the budget for all pins together.
 PINNED_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The facts that a turn needs of its model."""
+    """The facts about a model that turns need."""
 
     name: str
     window: int = DEFAULT_WINDOW
@@ -37,10 +37,10 @@ class Profile:
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None
-    """US dollars a million tokens."""
+    """US dollars per million tokens."""
     sources: dict[str, Any] = field(default_factory=dict)
     available: bool = field(default=True, compare=False)
-    """Whether the server listed it when last asked."""
+    """Whether the server listed the model last time."""
 
     @property
     def reserve(self) -> int:
@@ -56,13 +56,13 @@ class Profile:
 
     @property
     def uncached_surcharge(self) -> float | None:
-        """US dollars that a million prompt tokens cost more uncached; None when not known."""
+        """US dollars by which a million uncached prompt tokens cost more; None if unknown."""
         if self.input_price is None or self.cached_input_price is None:
             return None
         return self.input_price - self.cached_input_price
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
-        """US dollars of one call; None when the price is not known."""
+        """US dollars of one call; None if the price is unknown."""
         if self.input_price is None or self.output_price is None:
             return None
         cached_price = (
@@ -74,7 +74,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFigures:
-    """The price data's figures of a model. Prices in US dollars a million tokens."""
+    """The price data's figures of a model. Prices in US dollars per million tokens."""
 
     window: int | None = None
     input_price: Decimal | None = None
@@ -88,12 +88,12 @@ class ProfileFigures:
 
     window: int
     max_output_tokens: int | None = None
-    """None when nobody said it."""
+    """None if unknown."""
     input_price: Decimal | None = None
     cached_input_price: Decimal | None = None
     output_price: Decimal | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
+    """Field → ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
     table`` or ``default``."""
 
 
@@ -106,11 +106,11 @@ def resolve_profile(
     prices: PriceFigures | None = None,
     table: Mapping[str, int] | None = None,
 ) -> ProfileFigures:
-    """The figures of the model ``name``, the most certain word first.
+    """The figures of the model ``name``, each from the most reliable source.
 
-    For the window: the operator's ``override`` (``CONTEXT_WINDOW``), what was ``learned`` from
-    an overflow, the ``server``'s own word, the price data, the operator's ``table`` (model ->
-    tokens), 8192. The longest reply is known from the server only.
+    The window comes from the operator's ``override`` (``CONTEXT_WINDOW``), or was ``learned`` from
+    an overflow, or comes from the ``server``, the price data, the operator's ``table`` (model →
+    tokens), or is 8192. Only the server knows the longest reply.
     """
     server_says = server.window if server else None
     words = (
