@@ -1,4 +1,4 @@
-"""A person's actions on the summary of a conversation: check, run, tell the viewers."""
+"""A person's actions on the summary of a conversation: check, run, announce."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compression.types import Trigger
 async def compact(
     user_id: int, code: str, *, focus: str = "", through_seq: int | None = None
 ) -> str:
-    """Compress now: ``"started"``, or ``"running"`` when a run is under way already.
+    """Compress now. Returns ``"started"``, or ``"running"`` if a run is under way already.
 
     Raises NotFound, and NothingToCompress and DailyLimit before any model is called.
     """
@@ -48,7 +48,7 @@ async def compact(
 
 
 async def cancel_compression(user_id: int, code: str) -> bool:
-    """End a running compression; False when none ran. Raises NotFound."""
+    """Cancel a running compression; False if there is none. Raises NotFound."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     cancelled = await compression_services.cancel(snapshot.conversation_id)
     if cancelled:
@@ -57,7 +57,7 @@ async def cancel_compression(user_id: int, code: str) -> bool:
 
 
 async def undo(user_id: int, code: str) -> int:
-    """Go back to the version before. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
+    """Undo the last change. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     transcript = wiring.services().transcript
     version = await compression_services.undo(
@@ -68,7 +68,7 @@ async def undo(user_id: int, code: str) -> int:
 
 
 async def redo(user_id: int, code: str) -> int:
-    """Take the last undo back. Raises as :func:`undo`."""
+    """Redo what was undone last. Raises as :func:`undo`."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     transcript = wiring.services().transcript
     version = await compression_services.redo(
@@ -92,9 +92,9 @@ async def restore(user_id: int, code: str, version: int) -> int:
 
 
 async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
-    """Put a person's text in place of version ``version``.
+    """Replace version ``version`` by a person's text.
 
-    Raises NotFound, StaleVersion with both texts, SummaryInvalid naming the line.
+    Raises NotFound, StaleVersion with both texts, and SummaryInvalid naming the line.
     """
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     profile = await profile_of(snapshot.model)
@@ -112,7 +112,7 @@ async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
 
 
 async def clear(user_id: int, code: str) -> int:
-    """Start afresh: the boundary to the end, no summary; undoable. Raises NothingToCompress."""
+    """Move the boundary to the end, with no summary. Can be undone. Raises NothingToCompress."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     version = await compression_services.clear(
         snapshot.conversation_id, transcript=wiring.services().transcript, author_id=user_id

@@ -94,8 +94,8 @@ class JsonReader:
         self._buffer = ""
         self._at = 0
         self._bytes = 0
-        self._taken = 0
         # Characters skipped so far, in all.
+        self._taken = 0
         self._ended = False
         self._line = 1
         self._number = 0

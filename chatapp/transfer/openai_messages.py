@@ -53,8 +53,8 @@ def collect(listed: Iterable[tuple[Place, dict[str, Any]]]) -> ForeignConversati
     messages = SpooledMessages()
     system: list[str] = []
     left_out: Counter[str] = Counter()
+    # Id → name of the calls that no result has answered yet.
     calls: dict[str, str] = {}
-    # Id -> name of the calls that no result has answered yet.
     known: dict[str, str] = {}
     orphan_results = 0
     for place, value in listed:

@@ -27,10 +27,10 @@ class SpooledMessages(Sequence[ForeignMessage]):
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
+        # Batches in memory, or their positions in the file.
         self._batches: list[Batch | int] = []
-        # In memory, or the place in the file.
-        self._firsts: list[int] = []
         # The index of each batch's first message.
+        self._firsts: list[int] = []
         self._length = 0
         self._newest: Batch = []
         self._characters = 0

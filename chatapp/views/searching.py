@@ -26,7 +26,7 @@ TRY_AGAIN: Final = 5.0
 
 @endpoint("GET")
 async def search(request: HttpRequest) -> HttpResponseBase:
-    """Search for ``q``; ``in``: a conversation's code; ``sort``: best or newest; ``page``: a number.
+    """Search for ``q``. ``in``: a conversation's code; ``sort``: best or newest; ``page``.
 
     Answers a page, a fragment, or JSON.
     """
