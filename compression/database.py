@@ -54,7 +54,7 @@ def _pool(lane: Lane) -> FairThreads:
     return _pools[lane]
 
 
-def _leave_the_log_to_others(*, connection: Any, **_: Any) -> None:
+def _disable_checkpoints(*, connection: Any, **_: Any) -> None:
     """Keep background units from checkpointing SQLite's log, which waits for the disk.
 
     On a busy disk a checkpoint took 117 ms where nothing else took more than 17. The log is
@@ -65,7 +65,7 @@ def _leave_the_log_to_others(*, connection: Any, **_: Any) -> None:
             cursor.execute("PRAGMA wal_autocheckpoint = 0")
 
 
-connection_created.connect(_leave_the_log_to_others)
+connection_created.connect(_disable_checkpoints)
 
 
 AWAY = (OperationalError, InterfaceError, InternalError)

@@ -78,7 +78,7 @@ class Importer:
         """Begin to renew leases and sweep, unless that has begun."""
         if not self._keeping:
             self._keeping = [
-                asyncio.create_task(_repeat(self._beat, BEAT_INTERVAL), name="imports: renew"),
+                asyncio.create_task(_repeat(self._heartbeat, BEAT_INTERVAL), name="imports: renew"),
                 asyncio.create_task(_repeat(self._sweep, SWEEP_INTERVAL), name="imports: sweep"),
             ]
 
@@ -254,7 +254,7 @@ class Importer:
             job.path.unlink(missing_ok=True)
             self._jobs.pop(job.code, None)
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         own = {job.id: job for job in self._jobs.values()}
         if not own:
             return

@@ -21,11 +21,11 @@ from compression.store import under_way
 from compression.types import Outcome, SummaryStatus, Trigger
 
 # Triggers of compression runs; a person's changes do not end a run.
-_BY_THE_MACHINE = (Trigger.THRESHOLD, Trigger.BACKGROUND, Trigger.MANUAL, Trigger.OVERFLOW)
+_RUN_TRIGGERS = (Trigger.THRESHOLD, Trigger.BACKGROUND, Trigger.MANUAL, Trigger.OVERFLOW)
 # Statuses of a background run's good draft, whether or not it became the ready one.
-_PUT_ASIDE = (SummaryStatus.READY, SummaryStatus.DISCARDED)
+_GOOD_DRAFT = (SummaryStatus.READY, SummaryStatus.DISCARDED)
 _DIED = "The server stopped while the summary was written."
-_NOT_SAID = "It ended without a summary."
+_UNKNOWN_REASON = "It ended without a summary."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def how_it_ended(
     ``since`` (None: unknown).
     """
     rows = Summary.objects.filter(conversation_id=conversation_id)
-    made = rows.filter(version__gt=version, restored_from=None, trigger__in=_BY_THE_MACHINE)
+    made = rows.filter(version__gt=version, restored_from=None, trigger__in=_RUN_TRIGGERS)
     latest = made.order_by("-version").first()
     if latest is not None:
         return Outcome(
@@ -91,9 +91,9 @@ def how_it_ended(
         )
     attempts = rows.filter(version=0, created_at__gte=since) if since else rows.none()
     attempt = attempts.order_by("-pk").first()
-    if attempt is not None and attempt.status in _PUT_ASIDE:
+    if attempt is not None and attempt.status in _GOOD_DRAFT:
         return Outcome(success=True, trigger=trigger)
-    error = _error_of(attempt) if attempt else _unsaid(conversation_id)
+    error = _error_of(attempt) if attempt else _error_without_record(conversation_id)
     return Outcome(success=False, trigger=trigger, code=error.code, reason=error.message)
 
 
@@ -105,10 +105,10 @@ def _error_of(attempt: Summary) -> CompressionError:
     return (DraftRejected if refused else SummarizerError)(attempt.reason)
 
 
-def _unsaid(conversation_id: int) -> CompressionError:
+def _error_without_record(conversation_id: int) -> CompressionError:
     """The same for a run of which nothing was stored."""
     died = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
-    return LeaseLost(_DIED if died.exists() else _NOT_SAID)
+    return LeaseLost(_DIED if died.exists() else _UNKNOWN_REASON)
 
 
 achange_marker = across(change_marker)

@@ -65,27 +65,27 @@ def bounded(application: Application) -> Application:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
-        door = _Door(scope)
+        request_limits = _RequestLimits(scope)
         refused: UserFacingError | None = None
-        came = 0
+        received = 0
 
         async def counted() -> Message:
-            nonlocal came, refused
+            nonlocal received, refused
             message = await receive()
             if message["type"] == "http.request":
-                came += len(message.get("body", b""))
-                refused = await door.refusal(came)
+                received += len(message.get("body", b""))
+                refused = await request_limits.refusal(received)
             # An application then drops what it has read, and does not answer.
             return {"type": "http.disconnect"} if refused else message
 
         try:
-            refused = await door.refusal(_said_length(scope))
+            refused = await request_limits.refusal(_said_length(scope))
             if refused is None:
                 await application(scope, counted, send)
             if refused is not None:
                 await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
         finally:
-            door.leave()
+            request_limits.leave()
 
     return checked
 
@@ -96,7 +96,7 @@ def refusal_of(request: HttpRequest) -> UserFacingError | None:
     return refusal
 
 
-class _Door:
+class _RequestLimits:
     """The limits of one request. Looks up who sends it only if necessary."""
 
     def __init__(self, scope: Scope) -> None:

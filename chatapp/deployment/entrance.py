@@ -123,7 +123,7 @@ class Body:
         return {"type": "http.request", "body": data, "more_body": not self._told}
 
 
-class _Elsewhere:
+class _UnusedFile:
     """A stand-in for the file that Daphne would read a body from, and does not here."""
 
     closed = True
@@ -154,7 +154,7 @@ class Request(WebRequest):  # type: ignore[misc]
         self.method, self.uri = channel._command, channel._path
         self.clientproto = channel._version
         self.path = self.uri.partition(b"?")[0]
-        self.content = _Elsewhere()
+        self.content = _UnusedFile()
         self.body = Body(channel._networkProducer, self._invite)
         self.process()
 

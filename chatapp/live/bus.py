@@ -166,7 +166,7 @@ class Bus:
             except Exception as error:
                 # Viewers in other processes look at the database by themselves; the reply goes on.
                 self._rests_until = now() + LAYER_REST
-                _complain("The channel layer did not take an event.", error)
+                _log_failure("The channel layer did not take an event.", error)
 
     @asynccontextmanager
     async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
@@ -202,7 +202,7 @@ class Bus:
                         await self._layer.group_discard(_group(conversation_id), self._channel)
             except Exception as error:
                 # Until then, viewers look at the database by themselves.
-                _complain("The channel layer did not answer.", error)
+                _log_failure("The channel layer did not answer.", error)
                 later = asyncio.create_task(self._settle_later(conversation_id))
                 self._settling_later.add(later)
                 later.add_done_callback(self._settling_later.discard)
@@ -240,7 +240,7 @@ class Bus:
             async with asyncio.timeout(LAYER_PATIENCE):
                 await self._layer.group_send("readiness", {"type": "readiness"})
         except Exception as error:
-            _complain("The channel layer does not answer.", error)
+            _log_failure("The channel layer does not answer.", error)
             return False
         return True
 
@@ -267,7 +267,7 @@ def _cancellable() -> Iterator[None]:
         raise asyncio.CancelledError
 
 
-def _complain(sentence: str, error: Exception) -> None:
+def _log_failure(sentence: str, error: Exception) -> None:
     """Log an error, without a traceback if the layer was only too slow."""
     if isinstance(error, TimeoutError):
         logger.warning("%s It had %g s.", sentence, LAYER_PATIENCE)

@@ -183,7 +183,7 @@ class JsonReader:
                 value, end = self._json.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
                 if first in _CONTAINERS and waiting >= WHOLE:
-                    return self._taken_apart(first, depth, limit)
+                    return self._decoded_in_parts(first, depth, limit)
                 if first == '"' and waiting > LARGEST:
                     self._refuse("a text in it is too long.")
                 # Perhaps only cut off; reading twice as much each time keeps the work linear.
@@ -200,7 +200,7 @@ class JsonReader:
             self._skip(end - self._at)
             return value if self._taken <= limit else None
 
-    def _taken_apart(self, first: str, depth: int, limit: int) -> Any:
+    def _decoded_in_parts(self, first: str, depth: int, limit: int) -> Any:
         """A large list or object, decoded one element after another."""
         if depth >= DEEPEST:
             self._refuse("this message is nested too deeply.")

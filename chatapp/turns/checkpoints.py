@@ -80,7 +80,7 @@ class Checkpoints:
             storing = asyncio.ensure_future(progress.acheckpoint(batch))
             await asyncio.wait({storing}, timeout=PATIENCE)
             if not storing.done():
-                self._wait_no_longer(waiters)
+                self._give_up_waiting(waiters)
                 await asyncio.wait({storing})
             if (error := storing.exception()) is not None:
                 self._try_again(batch, waiters, error)
@@ -100,10 +100,10 @@ class Checkpoints:
         self._add(batch, newer=False)
         self._waiters = waiters + self._waiters
         if now - self._failing_since >= PATIENCE:
-            self._wait_no_longer(self._waiters)
+            self._give_up_waiting(self._waiters)
         self._next_at = now + RETRY_INTERVAL
 
-    def _wait_no_longer(self, waiters: list[asyncio.Future[set[int]]]) -> None:
+    def _give_up_waiting(self, waiters: list[asyncio.Future[set[int]]]) -> None:
         if not self._away:
             logger.warning("The database has taken no text for %g s.", PATIENCE)
         self._away = True

@@ -83,7 +83,7 @@ class Prepared:
 
 
 @dataclass(slots=True)
-class _Tried:
+class _Attempts:
     """The steps already taken for this request."""
 
     compression_failed: bool = False
@@ -97,12 +97,12 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
     ``overflowed``: the provider refused the last request as too long, so compress at any projected
     usage. Raises ContextBlocked when nothing fits, and NotFound when the conversation is gone.
     """
-    tried = _Tried()
+    tried = _Attempts()
     if overflowed:
         await _tell_beginning(deps)
         await _compress(conversation_id, deps, await _read(conversation_id, deps), tried, True)
     for _ in range(MAX_ROUNDS):
-        prepared = await _judged(await _read_unlocked(conversation_id, deps), deps, tried)
+        prepared = await _with_decision(await _read_unlocked(conversation_id, deps), deps, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
@@ -183,7 +183,7 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
 
-async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepared:
+async def _with_decision(prepared: Prepared, deps: FittingDeps, tried: _Attempts) -> Prepared:
     """The request with the policy's decision, which the manifest records."""
     snapshot, sized = prepared.snapshot, prepared.sizes
     settings = policy_settings(snapshot)
@@ -191,7 +191,7 @@ async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepa
     looks = settings.off or conf.settings().prepare_messages
     if looks or prepared.request.usage.share >= settings.soft:
         state = await asyncio.to_thread(_pure_state, snapshot, sized, tried)
-        state = await _with_standing(state, snapshot, sized, tried)
+        state = await _with_stored_state(state, snapshot, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
     decided = {"action": str(decision.action), "reason": decision.reason}
     manifest = {**prepared.request.manifest, "decision": decided, "before": [*tried.decisions]}
@@ -205,8 +205,8 @@ async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepa
     )
 
 
-async def _with_standing(
-    state: PolicyState, snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried
+async def _with_stored_state(
+    state: PolicyState, snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts
 ) -> PolicyState:
     """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
     ready = await store.aready(snapshot.conversation_id)
@@ -226,7 +226,7 @@ async def _with_standing(
     )
 
 
-def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried) -> PolicyState:
+def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts) -> PolicyState:
     """The possible steps, as far as they can be found without the database."""
     items = _items(snapshot)
     settings = compression_settings(snapshot)
@@ -274,7 +274,7 @@ async def _wait_for_lock(conversation_id: int) -> None:
 
 
 async def _compress(
-    conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Tried, overflowed: bool
+    conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Attempts, overflowed: bool
 ) -> None:
     settings = compression_settings(prepared.snapshot)
     engine = deps.engine(prepared.sizes)
@@ -353,10 +353,10 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
 
 async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:
     """After a turn, mask what is worth it, and prepare the next summary before it is needed."""
-    prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
+    prepared = await _with_decision(await _read(conversation_id, deps), deps, _Attempts())
     if prepared.decision.action is ContextAction.MASK:
         await _mask(conversation_id, deps, prepared)
-        prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
+        prepared = await _with_decision(await _read(conversation_id, deps), deps, _Attempts())
     engine = deps.engine(prepared.sizes)
     wanted = prepared.decision.action is ContextAction.PREPARE and engine.summarizers
     if wanted and await aconversation_within_limit(conversation_id):

@@ -94,10 +94,10 @@ class Flusher:
 
     async def _rendered(self, stream: LiveStream) -> markdown.Update:
         while stream.unseen:
-            await self._where_it_delays_nobody(stream, stream.catch_up)
-        return await self._where_it_delays_nobody(stream, stream.render)
+            await self._in_loop_or_thread(stream, stream.catch_up)
+        return await self._in_loop_or_thread(stream, stream.render)
 
-    async def _where_it_delays_nobody(self, stream: LiveStream, work: Callable[[], T]) -> T:
+    async def _in_loop_or_thread(self, stream: LiveStream, work: Callable[[], T]) -> T:
         """Do the work here, or in a thread if there is so much to render that others would wait.
 
         The pool does the work of one share in order, one piece at a time.

@@ -39,7 +39,7 @@ class _Call:
     """The server did not accept the call, so it cost nothing."""
 
 
-def _was_at_work(error: LLMError) -> bool:
+def _was_accepted(error: LLMError) -> bool:
     """Whether the server accepted the request, although no reply was received."""
     if isinstance(error, ServerTimeout):
         return bool(error.fields.get("limit") != "connect")
@@ -76,7 +76,7 @@ class MeteredClient:
             async with self._client.stream(request) as chunks:
                 yield self._watched(chunks, call)
         except LLMError as error:
-            call.refused = not (call.texts or _was_at_work(error))
+            call.refused = not (call.texts or _was_accepted(error))
             raise
         finally:
             if not call.refused:

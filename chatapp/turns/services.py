@@ -112,7 +112,7 @@ class Services:
         profile = self.catalogue.known_profile(model or row.model)
         sized = request_sizes(
             reading.snapshot_without_tail(row),
-            _Remembering(self.counter),
+            _CachingCounter(self.counter),
             window=profile.window,
             reserve=profile.reserve,
             calibration=profile.calibration,
@@ -132,7 +132,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembering:
+class _CachingCounter:
     """A ruler that counts no text twice, since screens count the same texts again and again."""
 
     counter: TokenCounter

@@ -49,7 +49,7 @@ class Keeper:
     def begin(self) -> None:
         """Start the upkeep unless it has begun."""
         if not self._tasks:
-            works = (self._stop_what_is_unwanted, self._renew, self._sweep)
+            works = (self._stop_requested, self._renew, self._sweep)
             self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
 
     def end(self) -> list[asyncio.Task[None]]:
@@ -58,7 +58,7 @@ class Keeper:
             task.cancel()
         return self._tasks
 
-    async def _stop_what_is_unwanted(self) -> None:
+    async def _stop_requested(self) -> None:
         await asyncio.sleep(STOPS_INTERVAL)
         if not self._streams:
             return

@@ -120,7 +120,7 @@ class PasswordChange(PasswordChangeView):
         return super().get_form_class()
 
 
-def _address_kept(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def _without_referrer(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Keep the page's path, which holds the token, out of the Referer header.
 
     Many proxies log that header. Not `no-referrer`: with that, a browser also hides the origin of
@@ -136,7 +136,7 @@ def _address_kept(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
     return kept
 
 
-@_address_kept
+@_without_referrer
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin_link(request: HttpRequest, uidb64: str, token: str) -> HttpResponse:
     """GET shows a button and changes nothing, so that a mail scanner cannot use up the link.

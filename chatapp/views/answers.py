@@ -81,7 +81,7 @@ def failure(request: HttpRequest, error: UserFacingError) -> HttpResponseBase:
         shown: dict[str, Any] = {"error": error.as_dict()}
         # Text that another site may have sent is not shown as the person's own.
         if request.method == "POST" and not isinstance(error, Forbidden):
-            shown |= {"text": _written(request), "back": _page_behind(request)}
+            shown |= {"text": _submitted_text(request), "back": _page_behind(request)}
         response = render(request, name, shown, status=error.status)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
@@ -100,7 +100,7 @@ def _page_behind(request: HttpRequest) -> str:
     return request.path
 
 
-def _written(request: HttpRequest) -> str:
+def _submitted_text(request: HttpRequest) -> str:
     """The text of a refused form, so that the person need not write it again."""
     try:
         return request.POST.get("text", "")

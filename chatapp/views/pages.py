@@ -27,7 +27,7 @@ from compression.exceptions import UserFacingError
 
 async def page_context(request: HttpRequest) -> dict[str, Any]:
     """The context that all chat pages share."""
-    chosen, links = await _asurroundings(user_id(request))
+    chosen, links = await _ashared_context(user_id(request))
     services = wiring.services()
     return {
         "page": None,
@@ -43,11 +43,11 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _surroundings(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
+def _shared_context(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
     return people.chosen(user_id), listing.links(user_id)
 
 
-_asurroundings = across(_surroundings)
+_ashared_context = across(_shared_context)
 
 
 @endpoint("GET")

@@ -240,7 +240,7 @@ class _EntryCheck:
         if copied and any(copied in self.normal(seq) for seq in sources):
             return "it copies a message instead of noting what matters in it"
         said = " ".join(self.normal(seq) for seq in sources) + " " + normalise(also)
-        return self._unheard(text, said) or ("" if any_script else self._foreign(text))
+        return self._unsupported(text, said) or ("" if any_script else self._other_script(text))
 
     def takes_back(self, seq: int, rule: str) -> bool:
         """False when a user's message does not speak of the rule at all.
@@ -257,11 +257,11 @@ class _EntryCheck:
         if len(text) > LONGEST_NARRATIVE:
             return "the narrative has one or two sentences"
         if not evidence(text):
-            return self._foreign(text)
+            return self._other_script(text)
         said = " ".join(self.normal(seq) for seq in self._items)
-        return self._unheard(text, said) or self._foreign(text)
+        return self._unsupported(text, said) or self._other_script(text)
 
-    def _unheard(self, text: str, said: str) -> str:
+    def _unsupported(self, text: str, said: str) -> str:
         plain = _plain(said)
         for one in sorted(evidence(text)):
             found = _holds(said, one) or _holds(plain, _plain(one))
@@ -269,7 +269,7 @@ class _EntryCheck:
                 return f"{one[:60]} is not in the messages it cites"
         return ""
 
-    def _foreign(self, text: str) -> str:
+    def _other_script(self, text: str) -> str:
         letters = scripts(text)
         if letters.total() < 12 or not self._script:
             return ""

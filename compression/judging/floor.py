@@ -141,7 +141,7 @@ class Floor:
 
     def findings(self, after: Ledger) -> Findings:
         """The comparison of the draft with the extract."""
-        new = _New.of(self._before, after)
+        new = _NewLines.of(self._before, after)
         taken = max(SMALLEST_ROOM, self._count(new.text))
         words, share = self._words_of(new.text)
         # The extract itself must pass, though it may hold only one word of a few names.
@@ -171,7 +171,7 @@ class Floor:
         ``kept`` is the part of the draft that has room in the summary. As many lines are added as
         are needed to reach ``ENOUGH`` and to speak of each third, within an extract's room.
         """
-        new = _New.of(self._before, kept)
+        new = _NewLines.of(self._before, kept)
         room = self._room - self._count(new.text)
         held = set(self._said.held(new.text))
         missing = set(self._needed - self._said.spoken_of(new.narrative, new.entries))
@@ -240,15 +240,15 @@ class Floor:
         return self._found.chosen(self._before, self._room, self._count)
 
     @cached_property
-    def _extract(self) -> _New:
+    def _extract(self) -> _NewLines:
         return self._merged(self._chosen)
 
-    def _extracted(self, room: int) -> _New:
+    def _extracted(self, room: int) -> _NewLines:
         return self._merged(self._found.chosen(self._before, room, self._count))
 
-    def _merged(self, delta: Delta) -> _New:
+    def _merged(self, delta: Delta) -> _NewLines:
         merged, _ = evict(self.applied(self._before, delta), self._total, self._count)
-        return _New.of(self._before, merged)
+        return _NewLines.of(self._before, merged)
 
 
 def check_part(before: Ledger, delta: Delta, items: Sequence[Item], count: Count) -> None:
@@ -268,14 +268,14 @@ def check_part(before: Ledger, delta: Delta, items: Sequence[Item], count: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _New:
+class _NewLines:
     """The lines of a draft that were not in the summary before."""
 
     entries: tuple[Entry, ...] = ()
     narrative: tuple[NarrativeLine, ...] = ()
 
     @classmethod
-    def of(cls, before: Ledger, after: Ledger) -> _New:
+    def of(cls, before: Ledger, after: Ledger) -> _NewLines:
         known = {_plain(entry.text) for entry in before.entries}
         return cls(
             entries=tuple(

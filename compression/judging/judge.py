@@ -148,7 +148,7 @@ def judge(draft: Draft, case: Case) -> Judgement:
         ledger=whole.ledger,
         text=text,
         summary_tokens=tokens,
-        audit=asdict(report) | {"retention": report.retention, "floor": whole.beside},
+        audit=asdict(report) | {"retention": report.retention, "floor": whole.floor_figures},
         measures=measures,
     )
 
@@ -169,17 +169,17 @@ def with_room(ledger: Ledger, case: Case) -> tuple[Ledger, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Whole:
+class _CompletedDraft:
     """A draft in the form that may be applied: bounded, completed by code, within its cap."""
 
     ledger: Ledger
     evicted: tuple[str, ...]
     notes: tuple[str, ...]
-    beside: dict[str, int]
+    floor_figures: dict[str, int]
     """Figures for the audit: the draft's own facts, the extract's, and the lines filled in."""
 
 
-def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
+def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _CompletedDraft:
     """The draft after bounding, filling and eviction. Raises DraftRejected below the floor."""
     count, items = case.counter.count, case.span.items
     fair, left_out = with_room(draft.ledger, case)
@@ -197,11 +197,11 @@ def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
         filled, lines = floor.filled(whole, ledger)
         ledger, evicted = evict(filled, cap, count)
     added = (f"filled by code: {line:.120}" for line in lines)
-    return _Whole(
+    return _CompletedDraft(
         ledger=ledger,
         evicted=evicted,
         notes=(*left_out, *added, *kept),
-        beside={"held": findings.held, "extract": findings.extract, "filled": len(lines)},
+        floor_figures={"held": findings.held, "extract": findings.extract, "filled": len(lines)},
     )
 
 

@@ -117,7 +117,7 @@ def missed(items: Sequence[Item], ledger: Ledger) -> tuple[tuple[int, str], ...]
     Rules that a later sentence takes back or replaces, that were lifted since, or that a person
     removed from the summary are left out.
     """
-    said = [one for item in items if item.role == "user" for one in _telling(item)]
+    said = [one for item in items if item.role == "user" for one in _rule_sentences(item)]
     entries = [
         (_plain(one.text), one) for one in ledger.entries if one.section is Section.CONSTRAINTS
     ]
@@ -170,7 +170,7 @@ def is_standing(sentence: str) -> bool:
     return cues.rule_strength(sentence) == 2 and STANDING.match(sentence) is not None
 
 
-def _telling(item: Item) -> Iterator[_Sentence]:
+def _rule_sentences(item: Item) -> Iterator[_Sentence]:
     """The sentences of a message that set a rule or may end one; quoted text is left out."""
     for line in cues.prose_lines(item.text):
         if line.lstrip().startswith((">", "|")):
@@ -213,7 +213,7 @@ def _settled(said: _Sentence, rule: str, entries: Sequence[tuple[str, Entry]]) -
 def _ends(later: _Sentence, rule: _Sentence) -> bool:
     """Whether a later sentence takes the rule back or replaces it."""
     shared = len(rule.about & later.about) / max(1, len(rule.about))
-    if _fills_anew(rule, later):
+    if _names_another(rule, later):
         return True
     if later.standing:
         opposite = later.takes_back or _forbids(later) != _forbids(rule)
@@ -226,7 +226,7 @@ def _forbids(said: _Sentence) -> bool:
     return _FORBIDS.search(said.text) is not None
 
 
-def _fills_anew(rule: _Sentence, later: _Sentence) -> bool:
+def _names_another(rule: _Sentence, later: _Sentence) -> bool:
     """Whether both set the same thing to one of several: another language, another name."""
     if _forbids(rule) or _forbids(later):
         return False

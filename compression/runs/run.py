@@ -105,7 +105,7 @@ class Run:
             )
         except asyncio.CancelledError:
             # The awaiting task was cancelled; a run that has begun is still brought to its end.
-            await self._end(self._ended_anyway())
+            await self._end(self._cancelled_outcome())
             raise
         except CompressionError as error:
             outcome = self._failure(error)
@@ -132,7 +132,7 @@ class Run:
         base, items = await store.aread(request.conversation_id, request.engine.transcript)
         self._base = base
         self._tail_tokens = sum(item.tokens for item in items)
-        sizes = await self._present_sizes(base)
+        sizes = await self._current_sizes(base)
         span = await asyncio.to_thread(
             planner.plan,
             items,
@@ -159,9 +159,9 @@ class Run:
         )
         self._ladder = Ladder(request, self._token, base, case, self._waited_for)
         draft, judgement = await self._ladder.climb()
-        return await self._put_in_place(base, span, draft, judgement)
+        return await self._save_or_apply(base, span, draft, judgement)
 
-    async def _present_sizes(self, base: Base) -> Sizes:
+    async def _current_sizes(self, base: Base) -> Sizes:
         """The sizes with the current summary, which may have changed since they were measured."""
         sizes = self._request.sizes
         tokens = await asyncio.to_thread(self._request.engine.counter.count, base.text)
@@ -185,7 +185,7 @@ class Run:
             self._trigger = trigger or self._trigger
         return self._trigger is not Trigger.BACKGROUND
 
-    async def _put_in_place(
+    async def _save_or_apply(
         self, base: Base, span: Span, draft: Draft, judgement: Judgement
     ) -> Outcome:
         """Save a background draft, apply any other. Raises when a guard of the store fails."""
@@ -206,17 +206,17 @@ class Run:
                 return success(fit, draft, judgement, duration=time.monotonic() - self._began)
             # The run was promoted at the last moment, or its lease or the version is gone.
             if not await self._waited_for():
-                raise await self._why_late()
+                raise await self._late_error()
         fit = replace(fit, trigger=self._trigger)
         version = await to_its_end(
             store.aapply(conversation_id, token, base, fit, request.engine.transcript)
         )
         if version is None:
-            raise await self._why_late()
+            raise await self._late_error()
         duration = time.monotonic() - self._began
         return success(fit, draft, judgement, duration=duration, version=version)
 
-    async def _why_late(self) -> CompressionError:
+    async def _late_error(self) -> CompressionError:
         """The reason why a draft came too late: a lost lease, or a changed summary."""
         held = await store.alease_trigger(self._request.conversation_id, self._token)
         return (
@@ -225,7 +225,7 @@ class Run:
             else StaleVersion("The summary was changed meanwhile; the machine's draft was dropped.")
         )
 
-    def _ended_anyway(self) -> Outcome:
+    def _cancelled_outcome(self) -> Outcome:
         """The outcome of a run whose awaiter was cancelled; a commit under way is kept."""
         work = self._work
         if work and work.done() and not work.cancelled() and work.exception() is None:

@@ -86,7 +86,7 @@ def apply(
         held = writable(conversation_id).filter(
             compression_token=token, compression_version=base.version
         )
-        if not _put_in_place(held, draft, base.version + 1):
+        if not _activate(held, draft, base.version + 1):
             return None
         _require_source(conversation_id, draft, transcript)
         retire(conversation_id)
@@ -183,7 +183,7 @@ def apply_ready(
             takeable = free() | Q(compression_trigger=Trigger.BACKGROUND.value)
             parent = writable(conversation_id).filter(takeable, compression_version=prepared.parent)
             version = prepared.parent + 1
-            if not _put_in_place(parent, prepared, version):
+            if not _activate(parent, prepared, version):
                 return None
             _require_source(conversation_id, prepared, transcript)
             changed = (
@@ -289,7 +289,7 @@ def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> int:
     return found
 
 
-def _put_in_place(
+def _activate(
     held: QuerySet[CompressibleConversation], draft: FitDraft | Version, version: int
 ) -> int:
     return held.update(

@@ -132,7 +132,7 @@ class _Fold:
         try:
             return await self._draft_of(items, ledger)
         except SummarizerError as error:
-            error.spent = self._unkept(error.spent)
+            error.spent = self._unstored_cost(error.spent)
             raise
 
     async def _draft_of(self, items: Sequence[Item], ledger: Ledger) -> Draft:
@@ -271,7 +271,7 @@ class _Fold:
             )
         )
 
-    def _unkept(self, failed: Spent) -> Spent:
+    def _unstored_cost(self, failed: Spent) -> Spent:
         """The cost since the last part was stored, including the failed one."""
         spent = self._draft.spent if self._draft else Spent()
         return spent.without(self._kept) + failed

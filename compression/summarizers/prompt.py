@@ -250,7 +250,7 @@ class PromptSummarizer:
         The call also names the user's rules that the answer lacks. It is not made for these alone,
         since code can add them when the draft is judged.
         """
-        forgotten = await asyncio.to_thread(_forgotten, first.kept, source, ledger)
+        forgotten = await asyncio.to_thread(_missing_rules, first.kept, source, ledger)
         room = min(PROBLEMS, self._reply // 2)
         listed = "\n".join(self._within((*first.problems, *forgotten), room * 3 // 4))
         ask = (
@@ -358,7 +358,7 @@ class _Run:
         self.spent += replace(Spent.on(completion), calls=0)
 
 
-def _forgotten(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str]:
+def _missing_rules(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str]:
     """The rules of the source's users that neither ledger nor delta contains, as problems."""
     after, _ = apply_delta(
         ledger,
