@@ -21,7 +21,7 @@ Pause = Callable[[float, bool], float]
 """Gives the seconds that a person's work pauses, from the seconds that the last piece took and
 whether more of it waits."""
 
-#: Seconds.
+#: Seconds that a pause lasts at most.
 LONGEST_PAUSE: Final = 0.25
 
 

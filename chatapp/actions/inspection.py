@@ -83,7 +83,7 @@ class ContextParts:
     built: BuiltRequest
 
     def as_json(self) -> dict[str, Any]:
-        """The parts, the usage, and what the request is made of."""
+        """The parts, the exact messages, and the manifest."""
         return {
             "parts": self.groups,
             "messages": list(self.built.messages),

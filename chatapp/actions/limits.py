@@ -30,7 +30,7 @@ def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
 
 
 async def profile_of(model: str) -> Profile:
-    """The model's profile; with a default name if the server is silent and none is known.
+    """The model's profile; if the server is silent, what is known of the model, or the defaults.
 
     The turn reports problems of the server, since a message is stored before the server is asked.
     Also loads the ruler, so that counting short texts in the event loop takes no time.

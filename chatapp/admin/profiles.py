@@ -188,7 +188,7 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The page of one model, with a button that resets what was learned."""
+        """The page of one model, with a button to reset lessons. Raises PermissionDenied."""
         if request.method == "POST" and "_reset_learned" in request.POST:
             profile = self.get_object(request, unquote(object_id))
             if profile is not None:

@@ -24,8 +24,7 @@ COMMENT = re.compile(r"""("[^"]*"|'[^']*')|\s*/\*.*?\*/""", re.DOTALL)
 
 
 class StaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
-    """Whitenoise's storage, which also minifies ``static/js`` and joins the sheets of
-    ``static/css``.
+    """Whitenoise's storage, which also minifies ``static/js`` and joins ``static/css``.
 
     Comments and white space are a fifth of what a browser would fetch; names are not shortened.
     Browsers would fetch imported parts one by one, and only after the sheet itself.

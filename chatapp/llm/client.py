@@ -140,7 +140,7 @@ async def collect(
 ) -> WholeReply:
     """The whole reply of a stream; ``on_tokens`` as in :meth:`LLMClient.complete`.
 
-    Raises what the stream raises.
+    Raises what the stream raises, and MalformedReply when it has no :class:`Finished`.
     """
     text: list[str] = []
     reasoning: list[str] = []

@@ -14,7 +14,7 @@ from chatapp.rendering import markdown
 from chatapp.turns.pacing import Pace
 from chatapp.turns.turn import Job
 
-# Flushes are spaced so that rendering takes at most this fraction of the time: one fifth.
+# Least interval of flushes, in durations of the last one's rendering: it takes at most a fifth.
 RENDERING_SHARE = 5
 # Characters of unseen text that are rendered at once; other work runs between two portions.
 PORTION = 10_000

@@ -55,7 +55,7 @@ class Queued:
 
 
 def locked(user_id: int, code: str) -> Conversation:
-    """The person's conversation, with its row locked until the transaction ends."""
+    """The person's conversation, its row locked until the transaction ends. Raises NotFound."""
     mine = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), deleted_at=None)
     row = mine.select_for_update().first()
     if row is None:

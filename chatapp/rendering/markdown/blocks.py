@@ -65,8 +65,9 @@ _LONG_CELL: Final = 40
 
 
 class Environment:
-    """State shared by the blocks of one message: link definitions, and the remaining characters of
-    code to highlight and of formulas to set.
+    """State shared by the blocks of one message.
+
+    It holds link definitions, and how many characters may still be highlighted or set as formulas.
 
     ``time_left``, in microseconds, limits both together; ``work`` limits the parsing of a piece.
     ``continued``: the piece is a later part of one long fence. ``open_block``: the piece is still

@@ -20,11 +20,11 @@ _sign = re.compile(r"\\(.)|(?<!\$)\$\$(?!\$)", re.DOTALL)
 
 
 def add_formulas(parser: MarkdownIt) -> None:
-    """Make ``parser`` produce tokens ``formula`` and ``formula_block`` (content: the LaTeX, markup:
-    its signs).
+    """Make ``parser`` produce tokens ``formula`` and ``formula_block``.
 
-    If the environment's ``open_block`` is true, a formula without an end becomes a token of its
-    source, ``code_inline`` or ``formula_source``.
+    Their content is the LaTeX, their markup the source with its signs. If the environment's
+    ``open_block`` is true, a formula without an end becomes a token of its source, ``code_inline``
+    or ``formula_source``.
     """
     parser.inline.ruler.before("escape", "formula", _inline)
     parser.block.ruler.before(
