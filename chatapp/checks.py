@@ -31,7 +31,7 @@ from django.http.request import validate_host
 
 from chatapp import environment
 from chatapp.deployment.private_files import open_to_others
-from compression.planning.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
+from compression.planning import defaults
 
 SECRET_KEY_LENGTH = 50
 SECRET_KEY_CHARACTERS = 5
@@ -189,15 +189,16 @@ def debug(app_configs: Apps, **_: Any) -> Found:
 @checks.register()
 def threshold(app_configs: Apps, **_: Any) -> Found:
     """W004: a threshold is not clamped silently."""
-    given = environment.share("COMPRESSION_THRESHOLD", LOWEST_THRESHOLD, low=-inf, high=inf)
-    used = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, given))
+    given = environment.share("COMPRESSION_THRESHOLD", defaults.THRESHOLD, low=-inf, high=inf)
+    used = defaults.clamped(given)
     if given == used:
         return []
     return [
         checks.Warning(
             f"COMPRESSION_THRESHOLD is {given:g}, which is too {'low' if given < used else 'high'}"
             f": {used:g} is used.",
-            hint=f"It is a share from {LOWEST_THRESHOLD:g} to {HIGHEST_THRESHOLD:g}.",
+            hint="It is a share from "
+            f"{defaults.LOWEST_THRESHOLD:g} to {defaults.HIGHEST_THRESHOLD:g}.",
             id="chatapp.W004",
         )
     ]

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from math import nan
 
 from django.conf import settings
 
 from chatapp.errors import InvalidInput
+from chatapp.text.lengths import NAME_LENGTH, PROMPT_LENGTH, TITLE_LENGTH
 from chatapp.text.safety import problems, without_hidden
+from compression.planning import defaults
 
-TITLE_LENGTH = 200
 # Characters. Longer than a message may be, so that nothing pasted into a draft is lost.
 DRAFT_LENGTH = 2_000_000
-PROMPT_LENGTH = 20_000
 FOCUS_LENGTH = 500
-MODEL_LENGTH = 200
-PROJECT_LENGTH = 200
 # The largest integer that all databases store.
 LARGEST = 2**63 - 1
 
@@ -87,7 +86,7 @@ def title(fields: Mapping[str, str]) -> str:
 
 def model_name(fields: Mapping[str, str]) -> str:
     """A model's name; empty for the default."""
-    return storable("model", fields.get("model", "").strip(), longest=MODEL_LENGTH)
+    return storable("model", fields.get("model", "").strip(), longest=NAME_LENGTH)
 
 
 def system_prompt(fields: Mapping[str, str]) -> str:
@@ -98,18 +97,19 @@ def system_prompt(fields: Mapping[str, str]) -> str:
 
 def project(fields: Mapping[str, str]) -> str:
     """A project's slug; empty for none."""
-    return storable("project", fields.get("project", "").strip(), longest=PROJECT_LENGTH)
+    return storable("project", fields.get("project", "").strip(), longest=NAME_LENGTH)
 
 
 def threshold(fields: Mapping[str, str]) -> float | None:
-    """A share of the budget from 0.5 to 0.95; None for the default."""
+    """A share of the budget that compression takes as it is; None for the default."""
     value = fields.get("threshold", "").strip()
     if not value:
         return None
     try:
         share = float(value)
     except ValueError:
-        raise InvalidInput.of("threshold", "This must be a number from 0.5 to 0.95.") from None
-    if not 0.5 <= share <= 0.95:
-        raise InvalidInput.of("threshold", "This must be a number from 0.5 to 0.95.")
+        share = nan
+    if not defaults.possible(share):
+        low, high = defaults.LOWEST_THRESHOLD, defaults.HIGHEST_THRESHOLD
+        raise InvalidInput.of("threshold", f"This must be a number from {low:g} to {high:g}.")
     return share

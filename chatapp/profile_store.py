@@ -29,7 +29,7 @@ TAUGHT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProfiles:
-    """A :class:`chatapp.llm.catalogue.ProfileStore` in the database."""
+    """A :class:`chatapp.llm.profiles.ProfileStore` in the database."""
 
     window: int | None = None
     """The operator's window, in tokens, which overrides every other source."""

@@ -11,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from chatapp import environment
 from chatapp.deployment.private_files import keep_private
+from compression.planning import defaults
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
@@ -232,14 +233,30 @@ PORT = environment.integer("PORT", 8000, least=1)
 COMPRESSION = {
     "CONVERSATION": "chatapp.Conversation",
     "SUMMARY": "chatapp.Summary",
-    "THRESHOLD": environment.share("COMPRESSION_THRESHOLD", 0.8, low=0.5, high=0.95),
-    "SOFT_THRESHOLD": environment.share("COMPRESSION_SOFT_THRESHOLD", 0.65, low=0.1, high=0.95),
-    "KEEP_TURNS": environment.integer("COMPRESSION_KEEP_TURNS", 2, least=1),
-    "SUMMARY_TOKENS": environment.integer("COMPRESSION_SUMMARY_TOKENS", 1500, least=100),
-    "PREPARE_MESSAGES": environment.integer("COMPRESSION_PREPARE_MESSAGES", 0),
-    "MAX_CALLS": environment.integer("COMPRESSION_MAX_CALLS", 40, least=1),
-    "PROBE": environment.boolean("COMPRESSION_PROBE"),
-    "TOOL_RESULT_MAX_LENGTH": environment.integer("TOOL_RESULT_MAX_LENGTH", 2000, least=100),
+    "THRESHOLD": environment.share(
+        "COMPRESSION_THRESHOLD",
+        defaults.THRESHOLD,
+        low=defaults.LOWEST_THRESHOLD,
+        high=defaults.HIGHEST_THRESHOLD,
+    ),
+    "SOFT_THRESHOLD": environment.share(
+        "COMPRESSION_SOFT_THRESHOLD",
+        defaults.SOFT_THRESHOLD,
+        low=defaults.LOWEST_SOFT_THRESHOLD,
+        high=defaults.HIGHEST_THRESHOLD,
+    ),
+    "KEEP_TURNS": environment.integer("COMPRESSION_KEEP_TURNS", defaults.KEEP_TURNS, least=1),
+    "SUMMARY_TOKENS": environment.integer(
+        "COMPRESSION_SUMMARY_TOKENS", defaults.SUMMARY_TOKENS, least=100
+    ),
+    "PREPARE_MESSAGES": environment.integer(
+        "COMPRESSION_PREPARE_MESSAGES", defaults.PREPARE_MESSAGES
+    ),
+    "MAX_CALLS": environment.integer("COMPRESSION_MAX_CALLS", defaults.MAX_CALLS, least=1),
+    "PROBE": environment.boolean("COMPRESSION_PROBE", defaults.PROBE),
+    "TOOL_RESULT_MAX_LENGTH": environment.integer(
+        "TOOL_RESULT_MAX_LENGTH", defaults.TOOL_RESULT_MAX_LENGTH, least=100
+    ),
 }
 
 LOGGING = {
@@ -262,5 +279,6 @@ LOGGING = {
         "openai": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
+        "aiohttp": {"level": "WARNING"},
     },
 }

@@ -110,12 +110,16 @@ def rendering_pool() -> RenderingPool:
 
 @cache
 def announcer() -> Announcer:
-    """The announcer to viewers, which also receives the signals of compressions."""
+    """The announcer to viewers, which also receives compression's signals of runs and changes.
+
+    Every process that viewers look at has made it: a viewer's socket has its process run turns.
+    """
     made = Announcer(services(), bus())
     signals.compression_started.connect(made.compression_started, weak=False)
     signals.compression_progress.connect(made.compression_progress, weak=False)
     signals.compression_completed.connect(made.compression_completed, weak=False)
     signals.compression_withdrawn.connect(made.compression_withdrawn, weak=False)
+    signals.summary_changed.connect(made.summary_changed, weak=False)
     return made
 
 

@@ -18,8 +18,9 @@ from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 
 from compression.models import AbstractSummary, CompressibleConversation
+from compression.planning import defaults
 from compression.planning.planner import PlannerSettings
-from compression.planning.policy import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, PolicySettings
+from compression.planning.policy import PolicySettings
 
 REQUIRED = ("CONVERSATION", "SUMMARY")
 
@@ -32,32 +33,31 @@ class CompressionSettings:
     """``"app.Model"``, the host's concrete :class:`CompressibleConversation`."""
     summary: str
     """``"app.Model"``, the host's concrete :class:`AbstractSummary`."""
-    threshold: float = 0.8
+    threshold: float = defaults.THRESHOLD
     """Share of the budget at which compression starts; clamped to 0.5 to 0.95."""
-    soft_threshold: float = 0.65
+    soft_threshold: float = defaults.SOFT_THRESHOLD
     """Share of the budget at which masking and background preparation start; 0.1 to 0.95."""
-    keep_turns: int = 2
+    keep_turns: int = defaults.KEEP_TURNS
     """Turns that stay verbatim if they fit into the tail's share; at least 1."""
-    summary_tokens: int = 1500
+    summary_tokens: int = defaults.SUMMARY_TOKENS
     """Most ruler tokens of a summary (never more than 0.10 of the budget); at least 100."""
-    prepare_messages: int = 0
+    prepare_messages: int = defaults.PREPARE_MESSAGES
     """Prepare a summary in the background once this many messages precede those that are kept, if
     that frees 0.10 of the budget; 0 turns this off."""
-    tool_result_max_length: int = 2000
+    tool_result_max_length: int = defaults.TOOL_RESULT_MAX_LENGTH
     """Characters of a tool result, and of a call's arguments, that the summariser is shown; at
     least 100."""
-    max_calls: int = 40
+    max_calls: int = defaults.MAX_CALLS
     """Most model calls for one summary; the extract takes the oldest parts beyond them."""
-    probe: bool = False
+    probe: bool = defaults.PROBE
     """Examine each new summary with one more call: see :mod:`compression.judging.probe`."""
-    lease_seconds: float = 30.0
+    lease_seconds: float = defaults.LEASE_SECONDS
     """Seconds until a lease expires unless renewed. A crash locks no longer than this."""
-    renew_seconds: float = 10.0
+    renew_seconds: float = defaults.RENEW_SECONDS
     """Seconds between renewals; at most half of ``lease_seconds``."""
 
     def __post_init__(self) -> None:
-        clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))
-        object.__setattr__(self, "threshold", clamped)
+        object.__setattr__(self, "threshold", defaults.clamped(self.threshold))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> CompressionSettings:
@@ -86,8 +86,8 @@ class CompressionSettings:
 _LIMITS: dict[str, tuple[type, float, float]] = {
     # A threshold outside its range is clamped, not refused, so any share is allowed here.
     "THRESHOLD": (float, 0.0, 1.0),
-    "SOFT_THRESHOLD": (float, 0.1, 0.95),
-    "KEEP_TURNS": (int, 1, 1000),
+    "SOFT_THRESHOLD": (float, defaults.LOWEST_SOFT_THRESHOLD, defaults.HIGHEST_THRESHOLD),
+    "KEEP_TURNS": (int, 1, defaults.MOST_KEEP_TURNS),
     "SUMMARY_TOKENS": (int, 100, 1_000_000),
     "PREPARE_MESSAGES": (int, 0, 1_000_000),
     "TOOL_RESULT_MAX_LENGTH": (int, 100, 10_000_000),
@@ -116,8 +116,8 @@ def problems(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not isinstance(values.get("PROBE", False), bool):
         found.append(("E005", "COMPRESSION['PROBE'] must be True or False."))
     if not found:
-        lease = values.get("LEASE_SECONDS", 30.0)
-        if values.get("RENEW_SECONDS", 10.0) > lease / 2:
+        lease = values.get("LEASE_SECONDS", defaults.LEASE_SECONDS)
+        if values.get("RENEW_SECONDS", defaults.RENEW_SECONDS) > lease / 2:
             sentence = "COMPRESSION['RENEW_SECONDS'] must be at most half of LEASE_SECONDS."
             found.append(("E005", sentence))
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -190,29 +190,66 @@ async def settled(conversation_id: int) -> CompressionState:
 
 
 async def undo(
-    conversation_id: int, *, transcript: Transcript, author_id: int | None = None
+    conversation_id: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    expected_version: int | None = None,
 ) -> int:
     """Restore what the active version was made on. Returns the new version.
 
     Raises NothingToUndo, StaleSource when a message under it was superseded or removed, and
-    StaleVersion when the summary changed meanwhile.
+    StaleVersion when the summary changed meanwhile: since it was read, where
+    ``expected_version`` says which version that was.
     """
-    return await store.aundo(conversation_id, author_id=author_id, transcript=transcript)
+    return await _changed(
+        conversation_id,
+        store.aundo(
+            conversation_id,
+            author_id=author_id,
+            transcript=transcript,
+            expected_version=expected_version,
+        ),
+    )
 
 
 async def redo(
-    conversation_id: int, *, transcript: Transcript, author_id: int | None = None
+    conversation_id: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    expected_version: int | None = None,
 ) -> int:
     """Restore what the last undo took away. Returns the new version. Raises as :func:`undo`."""
-    return await store.aredo(conversation_id, author_id=author_id, transcript=transcript)
+    return await _changed(
+        conversation_id,
+        store.aredo(
+            conversation_id,
+            author_id=author_id,
+            transcript=transcript,
+            expected_version=expected_version,
+        ),
+    )
 
 
 async def restore(
-    conversation_id: int, version: int, *, transcript: Transcript, author_id: int | None = None
+    conversation_id: int,
+    version: int,
+    *,
+    transcript: Transcript,
+    author_id: int | None = None,
+    expected_version: int | None = None,
 ) -> int:
     """Make an older version's content active; 0 means no summary. Raises as :func:`undo`."""
-    return await store.arestore(
-        conversation_id, version, author_id=author_id, transcript=transcript
+    return await _changed(
+        conversation_id,
+        store.arestore(
+            conversation_id,
+            version,
+            author_id=author_id,
+            transcript=transcript,
+            expected_version=expected_version,
+        ),
     )
 
 
@@ -223,18 +260,20 @@ async def edit(
     expected_version: int,
     author_id: int | None,
     counter: TokenCounter,
-    sizes: Sizes,
+    sizes: Sizes | None,
     settings: CompressionSettings | None = None,
 ) -> int:
     """Replace the summary by a person's text of at most twice the cap. Returns the new version.
 
-    Raises StaleVersion with both texts when ``expected_version`` is not the active one, and
-    SummaryInvalid naming the line that cannot be read.
+    ``sizes`` is None if the window is unknown; the cap is then the setting. Raises StaleVersion
+    with both texts when ``expected_version`` is not the active one, and SummaryInvalid naming the
+    line that cannot be read.
     """
     base = await store.aread_base(conversation_id)
     if base.version != expected_version:
         raise store.stale(base, text)
-    limit = 2 * cap_tokens(sizes, (settings or conf.settings()).planner)
+    planned = (settings or conf.settings()).planner
+    limit = 2 * (planned.summary_tokens if sizes is None else cap_tokens(sizes, planned))
 
     def edited() -> tuple[Ledger, str, int]:
         ledger = apply_edit(base.ledger, text, limit_tokens=limit, count=counter.count)
@@ -242,7 +281,10 @@ async def edit(
         return ledger, rendered, counter.count(rendered)
 
     ledger, rendered, tokens = await asyncio.to_thread(edited)
-    return await store.aedit(base, rendered, ledger, author_id=author_id, summary_tokens=tokens)
+    return await _changed(
+        conversation_id,
+        store.aedit(base, rendered, ledger, author_id=author_id, summary_tokens=tokens),
+    )
 
 
 async def clear(
@@ -257,9 +299,19 @@ async def clear(
     Can be undone. Raises NothingToCompress when the boundary is there already, and StaleVersion
     when the summary changed meanwhile.
     """
-    return await store.aclear(
-        conversation_id, author_id=author_id, transcript=transcript, through_seq=through_seq
+    return await _changed(
+        conversation_id,
+        store.aclear(
+            conversation_id, author_id=author_id, transcript=transcript, through_seq=through_seq
+        ),
     )
+
+
+async def _changed(conversation_id: int, change: Awaitable[int]) -> int:
+    """Do a person's change and tell the host of it; the new version."""
+    version = await change
+    await signals.send(signals.summary_changed, conversation_id=conversation_id, version=version)
+    return version
 
 
 async def _announce_promotion(request: Request) -> None:

@@ -52,6 +52,8 @@ def _forget() -> None:
         signals.compression_started,
         signals.compression_progress,
         signals.compression_completed,
+        signals.compression_withdrawn,
+        signals.summary_changed,
     ):
         signal.receivers.clear()
         signal.sender_receivers_cache.clear()

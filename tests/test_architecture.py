@@ -21,6 +21,7 @@ PACKAGES = ("chatapp", "compression")
 MODULE_LINES = 400
 FUNCTION_LINES = 50
 PACKAGE_MODULES = 15
+CLASS_METHODS = 15
 
 #: Where HTTP, sockets and the command line come in. Nothing else imports these.
 ENTRANCES = (
@@ -352,6 +353,29 @@ def test_no_package_has_too_many_modules() -> None:
         if len(names) > PACKAGE_MODULES
     ]
     assert not crowded, "a package is missing:\n" + "\n".join(crowded)
+
+
+def test_no_class_has_too_many_methods() -> None:
+    """The tests of a class of tests are left out: a list of cases may be long.
+
+    Breaks when: a sixteenth method is put into a class.
+    """
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    crowded = [
+        f"{name}:{node.lineno}: {node.name}, {len(methods)} methods"
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and (
+            methods := [
+                one
+                for one in node.body
+                if isinstance(one, functions) and not one.name.startswith("test_")
+            ]
+        )
+        and len(methods) > CLASS_METHODS
+    ]
+    assert not crowded, "a class is missing:\n" + "\n".join(crowded)
 
 
 def test_no_function_is_too_long() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from chatapp import wiring
 from chatapp.actions.messages import stop
+from chatapp.actions.subject import conversation_of
 from chatapp.conversations import branching, lifecycle
 from chatapp.conversations.messages.reading import aowned_snapshot_without_tail
 from chatapp.errors import NothingToStop
@@ -31,8 +32,7 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
     Deleting also stops what runs, since nobody waits for it and it may cost money.
     """
     if field == "deleted_at" and on:
-        snapshot = await aowned_snapshot_without_tail(user_id, code)
-        await compression_services.cancel(snapshot.conversation_id)
+        await compression_services.cancel(await conversation_of(user_id, code))
         with suppress(NothingToStop):
             await stop(user_id, code)
     await wiring.bus().nudge(await lifecycle.aset_flag(user_id, code, field, on=on))
@@ -41,7 +41,7 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
     """Change settings of a conversation and announce it. Raises NotFound."""
     event_no = await lifecycle.achange(user_id, code, changes)
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    conversation_id = await conversation_of(user_id, code)
     if "title" in changes:
-        await wiring.announcer().title(snapshot.conversation_id, event_no, changes["title"])
-    await wiring.bus().nudge(snapshot.conversation_id)
+        await wiring.announcer().title(conversation_id, event_no, changes["title"])
+    await wiring.bus().nudge(conversation_id)

@@ -24,8 +24,9 @@ from chatapp.conversations.imports.storing import (
     astore_import,
 )
 from chatapp.errors import ImportInvalid
-from chatapp.models import Conversation, TitleSource
+from chatapp.models import TitleSource
 from chatapp.rendering.titles import first_words
+from chatapp.text.lengths import TITLE_LENGTH
 from chatapp.text.safety import problems
 from chatapp.transfer import openai_messages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage, Identity
@@ -34,7 +35,6 @@ from compression.ports import TokenCounter
 P = ParamSpec("P")
 R = TypeVar("R")
 
-TITLE_LENGTH = int(Conversation._meta.get_field("title").max_length or 0)
 # Most conversations that a report lists; the others are only counted.
 NAMED = 10_000
 # Seconds that storing a portion should take: a small part of what others may have to wait.

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from chatapp import wiring
-from chatapp.actions.limits import profile_of, sizes_of
+from chatapp.actions.limits import profile_of
+from chatapp.actions.subject import Subject, conversation_of, subject
 from chatapp.context.request import (
-    BuiltRequest,
-    ConversationSnapshot,
     build_request,
     instructions,
     pinned_block,
@@ -19,30 +18,27 @@ from chatapp.context.request import (
     visible_tail,
     wire_of,
 )
-from chatapp.conversations.messages.reading import aowned_snapshot_without_tail, asnapshot_with_tail
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
-from chatapp.llm.profiles import Profile
+from chatapp.llm.client import Message
 from compression.planning.truncation import truncate
 
 
 async def context_parts(user_id: int, code: str) -> ContextParts:
     """The next request as it would be sent now. Raises NotFound."""
-    owned = await aowned_snapshot_without_tail(user_id, code)
-    profile = await profile_of(owned.model)
-    snapshot = await asnapshot_with_tail(owned.conversation_id)
-    return await asyncio.to_thread(_context_parts, snapshot, profile)
+    owned = await (await subject(user_id, code)).with_tail()
+    return await asyncio.to_thread(_context_parts, owned)
 
 
 async def figures_with(user_id: int, code: str, model: str) -> ContextView:
     """The usage of the next request with another model. Raises NotFound, InvalidInput."""
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
+    conversation_id = await conversation_of(user_id, code)
     services = wiring.services()
     # Looking up a name would store it, so only known names are looked up.
     if model not in await services.catalogue.names():
         raise InvalidInput.of("model", "There is no such model here.")
     await profile_of(model)
-    return await services.acontext(snapshot.conversation_id, model=model)
+    return await services.acontext(conversation_id, model=model)
 
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
@@ -50,14 +46,12 @@ async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
 
     Each has seq, role, text and tokens. Raises NotFound.
     """
-    owned = await aowned_snapshot_without_tail(user_id, code)
-    profile = await profile_of(owned.model)
-    snapshot = await asnapshot_with_tail(owned.conversation_id)
-    return await asyncio.to_thread(_left_out, snapshot, profile)
+    owned = await (await subject(user_id, code)).with_tail()
+    return await asyncio.to_thread(_left_out, owned)
 
 
-def _left_out(snapshot: ConversationSnapshot, profile: Profile) -> list[dict[str, Any]]:
-    sized = sizes_of(snapshot, profile)
+def _left_out(owned: Subject) -> list[dict[str, Any]]:
+    snapshot, sized = owned.snapshot, owned.sizes
     visible = visible_tail(replace(snapshot, truncated_through=0))
     items = [one.as_item() for one in visible]
     through = snapshot.truncated_through or truncate(items, sized, truncated_through=0)
@@ -80,20 +74,22 @@ class ContextParts:
     groups: list[dict[str, Any]]
     """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned and
     seq (0 if the program inserted them)."""
-    built: BuiltRequest
+    messages: tuple[Message, ...]
+    """The exact messages, as they are sent."""
+    manifest: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         """The parts, the exact messages, and the manifest."""
         return {
             "parts": self.groups,
-            "messages": list(self.built.messages),
-            "manifest": self.built.manifest,
+            "messages": list(self.messages),
+            "manifest": self.manifest,
         }
 
 
-def _context_parts(snapshot: ConversationSnapshot, profile: Profile) -> ContextParts:
-    sized = sizes_of(snapshot, profile)
-    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
+def _context_parts(owned: Subject) -> ContextParts:
+    snapshot = owned.snapshot
+    built = build_request(snapshot, owned.sizes)
     tokens = built.manifest["tokens"]
     heads = (
         ("system", instructions(snapshot)),
@@ -121,7 +117,9 @@ def _context_parts(snapshot: ConversationSnapshot, profile: Profile) -> ContextP
         for one in wire_of(visible)
     ]
     groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
-    return ContextParts(groups=groups, built=built)
+    return ContextParts(
+        groups=groups, messages=owned.profile.messages(built.messages), manifest=built.manifest
+    )
 
 
 def _wire_text(message: dict[str, Any]) -> str:

@@ -6,11 +6,12 @@ import asyncio
 from math import ceil
 
 from chatapp import wiring
-from chatapp.context.request import ConversationSnapshot, request_sizes
+from chatapp.context.request import ConversationSnapshot
 from chatapp.context.tokens import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
 from chatapp.llm.profiles import Profile
+from chatapp.turns.fitting import sizes_for
 from compression import store
 from compression.database import across
 from compression.tokens import default_counter
@@ -19,14 +20,7 @@ from compression.types import EntryState, Section, Sizes
 
 def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
     """The tokens of the next request besides its messages."""
-    return request_sizes(
-        snapshot,
-        wiring.services().counter,
-        window=profile.window,
-        reserve=profile.reserve,
-        calibration=profile.calibration,
-        model=profile.name,
-    )
+    return sizes_for(snapshot, wiring.services().counter, profile)
 
 
 async def profile_of(model: str) -> Profile:

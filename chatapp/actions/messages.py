@@ -6,7 +6,8 @@ import uuid
 from functools import partial
 
 from chatapp import wiring
-from chatapp.actions.limits import check_size, count, profile_of, require_fit, sizes_of
+from chatapp.actions.limits import check_size, count, profile_of, require_fit
+from chatapp.actions.subject import subject
 from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.messages import pins
 from chatapp.conversations.messages.reading import (
@@ -35,11 +36,10 @@ async def send(
     ``snapshot``: the conversation's, if already read; its tail is not needed. Raises NotFound,
     MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies and DailyLimit.
     """
-    snapshot = snapshot or await aowned_snapshot_without_tail(user_id, code)
-    profile = await profile_of(snapshot.model)
+    owned = await subject(user_id, code, snapshot=snapshot)
     tokens = await count(text)
     try:
-        await check_size(snapshot, profile, tokens)
+        await check_size(owned.snapshot, owned.profile, tokens)
     except MessageTooLarge:
         # A repeated message is answered as the first time, whatever the room is now.
         before = await sending.arepeated(user_id, code, client_msg_id)
@@ -53,7 +53,7 @@ async def send(
         text=text,
         client_msg_id=client_msg_id,
         tokens=tokens,
-        model=profile.name,
+        model=owned.profile.name,
         process_id=runner.process_id,
         last_seen_seq=last_seen_seq,
     )
@@ -107,21 +107,19 @@ async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accept
 
     Raises NotFound, TurnOpen, TooManyReplies, Summarised.
     """
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
-    profile = await profile_of(snapshot.model)
+    owned = await subject(user_id, code)
     runner = wiring.runner()
     acceptance = replacing.aregenerate(
-        user_id, code, model=profile.name, process_id=runner.process_id, seq=seq
+        user_id, code, model=owned.profile.name, process_id=runner.process_id, seq=seq
     )
     return await runner.begin(acceptance)
 
 
 async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.Accepted:
     """Send another text in place of a user message. Raises as :func:`send`, and Summarised."""
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
-    profile = await profile_of(snapshot.model)
+    owned = await subject(user_id, code)
     tokens = await count(text)
-    await check_size(snapshot, profile, tokens)
+    await check_size(owned.snapshot, owned.profile, tokens)
     runner = wiring.runner()
     acceptance = replacing.aedit(
         user_id,
@@ -129,7 +127,7 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
         seq,
         text=text,
         tokens=tokens,
-        model=profile.name,
+        model=owned.profile.name,
         process_id=runner.process_id,
     )
     return await runner.begin(acceptance)
@@ -154,8 +152,8 @@ async def continue_reply(
 
 async def edit_queued(user_id: int, code: str, text: str) -> None:
     """Replace the text of the queued message. Raises as :func:`send`, and NothingQueued."""
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
-    await check_size(snapshot, await profile_of(snapshot.model), await count(text))
+    owned = await subject(user_id, code)
+    await check_size(owned.snapshot, owned.profile, await count(text))
     await sending.achange_queue(user_id, code, "edit", text)
 
 
@@ -176,8 +174,7 @@ async def stop(user_id: int, code: str) -> None:
 
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
     """Pin or unpin a message and announce it. Raises NotFound and InvalidInput."""
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
-    most = sizes_of(snapshot, await profile_of(snapshot.model)).ruler(PINNED_SHARE)
+    most = (await subject(user_id, code)).sizes.ruler(PINNED_SHARE)
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most
     )

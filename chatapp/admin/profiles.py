@@ -23,6 +23,7 @@ from chatapp.conversations.profiles import OPERATOR, forget, in_force, lessons
 from chatapp.llm.lessons import Lesson
 from chatapp.llm.profiles import SMALLEST_WINDOW
 from chatapp.models import ModelProfile
+from chatapp.profile_store import TAUGHT
 from chatapp.text.safety import visible
 from compression.admin import moment
 from compression.tokens import HIGHEST_CALIBRATION, LOWEST_CALIBRATION
@@ -34,18 +35,7 @@ else:
     ModelAdmin = admin.ModelAdmin
     ModelForm = forms.ModelForm
 
-FIGURES = (
-    "window",
-    "max_output_tokens",
-    "supports_tools",
-    "supports_system_role",
-    "supports_json_schema",
-    "supports_usage",
-    "input_price",
-    "cached_input_price",
-    "output_price",
-    "calibration",
-)
+FIGURES = (*TAUGHT, "input_price", "cached_input_price", "output_price", "calibration")
 
 
 class ModelProfileForm(ModelForm):
@@ -59,20 +49,7 @@ class ModelProfileForm(ModelForm):
 
     class Meta:
         model = ModelProfile
-        fields = [
-            "name",
-            "window",
-            "max_output_tokens",
-            "supports_tools",
-            "supports_system_role",
-            "supports_json_schema",
-            "supports_usage",
-            "input_price",
-            "cached_input_price",
-            "output_price",
-            "calibration",
-            "available",
-        ]
+        fields = ["name", *FIGURES, "available"]
 
 
 def _label(field: str) -> str:

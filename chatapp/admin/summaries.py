@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
+from chatapp import wiring
 from chatapp.admin.links import conversation_page, messages_page
 from chatapp.conversations.access_log import record_access
 from chatapp.conversations.messages.transcript import StoredTranscript
-from chatapp.conversations.profiles import profile
-from chatapp.llm.profiles import DEFAULT_WINDOW, Profile
 from chatapp.models import Summary
 from chatapp.rendering import labels
 from chatapp.text.safety import visible
-from compression import conf
 from compression.admin import SummaryReviewAdmin
-from compression.planning.planner import cap_tokens
 from compression.types import Sizes
 
 
@@ -84,17 +80,6 @@ class SummaryAdmin(SummaryReviewAdmin):
         """Whether the permission for the originals is granted, from which missing items come."""
         return request.user.has_perm("chatapp.view_audit")
 
-    def limit_tokens(self, summary: Any) -> int:
-        """Twice the cap for the window of the conversation's model."""
-        row = profile(summary.conversation.model or settings.CHAT_MODEL)
-        known = Profile(
-            name=row.name if row else "",
-            window=settings.CONTEXT_WINDOW or (row.window if row else DEFAULT_WINDOW),
-            max_output_tokens=row.max_output_tokens if row else None,
-        )
-        sizes = Sizes(
-            window=known.window,
-            reserve=known.reserve,
-            calibration=row.calibration if row else known.calibration,
-        )
-        return 2 * cap_tokens(sizes, conf.settings().planner)
+    def sizes(self, summary: Any) -> Sizes:
+        """As for an edit on the page."""
+        return wiring.services().sizes_of(summary.conversation)

@@ -110,7 +110,7 @@ class ConversationSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltRequest:
-    """The exact messages of one call, their usage, and the manifest of what they are made of."""
+    """The messages of one call, their usage, and the manifest of what they are made of."""
 
     messages: tuple[dict[str, Any], ...]
     usage: Usage
@@ -317,17 +317,13 @@ def _shortened(
 
 
 def build_request(
-    snapshot: ConversationSnapshot,
-    sized: Sizes,
-    *,
-    system_role: bool = True,
-    replaced: Sequence[Item] = (),
+    snapshot: ConversationSnapshot, sized: Sizes, *, replaced: Sequence[Item] = ()
 ) -> BuiltRequest:
-    """The exact messages of the next call.
+    """The messages of the next call, for a model with a system role.
 
     One system message (instructions, the conversation's own prompt, the summary quoted as data,
-    pinned messages), then the tail. Without a system role, that text heads the first user message.
-    ``replaced`` are messages of a huge turn whose texts were cut to fit.
+    pinned messages), then the tail. ``replaced`` are messages of a huge turn whose texts were cut
+    to fit. :meth:`chatapp.llm.profiles.Profile.messages` makes of them what a model accepts.
     """
     tail = visible_tail(snapshot)
     wire = wire_of(_shortened(tail, replaced) if replaced else tail)
@@ -336,11 +332,7 @@ def build_request(
         for part in (instructions(snapshot), summary_block(snapshot), pinned_block(snapshot))
         if part
     )
-    messages = [one.message for one in wire]
-    if system_role or not messages:
-        messages.insert(0, {"role": "system", "content": system})
-    else:
-        messages[0] = {**messages[0], "content": f"{system}\n\n{messages[0]['content']}"}
+    messages = ({"role": "system", "content": system}, *(one.message for one in wire))
     said = sum(one.tokens for one in wire)
     usage = usage_of(said, sized)
     manifest = {
@@ -358,4 +350,4 @@ def build_request(
         "window": sized.window,
         "usage": round(usage.share, 4),
     }
-    return BuiltRequest(messages=tuple(messages), usage=usage, manifest=manifest)
+    return BuiltRequest(messages=messages, usage=usage, manifest=manifest)

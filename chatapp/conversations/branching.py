@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.utils import timezone
 
-from chatapp.conversations.messages.reading import live
+from chatapp.conversations.messages.stored import live
 from chatapp.conversations.ownership import owned
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn

@@ -13,8 +13,10 @@ def as_json(value: Any) -> Any:
         return value
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, View):
+        return value.as_json()
     if is_dataclass(value):
-        return {name: as_json(getattr(value, name)) for name in value.__dataclass_fields__}
+        return _fields_as_json(value)
     if isinstance(value, dict):
         return {key: as_json(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -22,14 +24,16 @@ def as_json(value: Any) -> Any:
     return value
 
 
+def _fields_as_json(value: Any) -> dict[str, Any]:
+    return {name: as_json(getattr(value, name)) for name in value.__dataclass_fields__}
+
+
 class View:
     """A value that can be sent as JSON."""
 
     def as_json(self) -> dict[str, Any]:
         """All fields, times as ISO 8601."""
-        result = as_json(self)
-        assert isinstance(result, dict)
-        return result
+        return _fields_as_json(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +83,9 @@ class TurnView(View):
     first_token_at: datetime | None = None
     finished_at: datetime | None = None
     error: dict[str, Any] | None = None
-    """Why the turn ended without a reply; while it is open, why the reply is late."""
+    """The error with which the turn ended."""
+    retry_notice: dict[str, Any] | None = None
+    """Why the reply is late: the error after which the model server is asked again."""
     finish_reason: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
     """prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when
@@ -91,6 +97,12 @@ class TurnView(View):
     def open(self) -> bool:
         """Whether the turn has no terminal status yet."""
         return self.finished_at is None
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields; clients read either error under one name, by whether the turn is open."""
+        fields = super().as_json()
+        notice = fields.pop("retry_notice")
+        return {**fields, "error": notice if self.open else fields["error"]}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ Packages above this one know only these values and the :class:`LLMClient` protoc
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -83,6 +83,7 @@ class Finished:
     """An error that the server reported after the model had ended its reply."""
 
 
+Message = Mapping[str, Any]
 Chunk = TextChunk | ReasoningChunk | Finished
 OnTokens = Callable[[int], Awaitable[None]]
 
@@ -133,6 +134,20 @@ class LLMClient(Protocol):
 
     async def aclose(self) -> None:
         """Close every connection."""
+
+
+def without_system_role(messages: Sequence[Message]) -> list[Message]:
+    """The same messages with the text of the system messages heading the first user message."""
+    texts = [str(m.get("content") or "") for m in messages if m.get("role") == "system"]
+    others = [m for m in messages if m.get("role") != "system"]
+    head = "\n\n".join(text for text in texts if text)
+    first = next((i for i, m in enumerate(others) if m.get("role") == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": head}, *others] if head else others
+    if head:
+        content = f"{head}\n\n{others[first].get('content') or ''}"
+        others[first] = {**others[first], "content": content}
+    return others
 
 
 async def collect(

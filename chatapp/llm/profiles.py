@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 
-from chatapp.llm.client import ModelInfo
+from chatapp.llm.client import ChatRequest, Message, ModelInfo, without_system_role
+from chatapp.llm.errors import LLMError
 from compression.types import Sizes
 
 #: Tokens: the default of small local servers.
@@ -49,10 +50,14 @@ class Profile:
         return min(self.max_output_tokens or quarter, quarter)
 
     @property
+    def sizes(self) -> Sizes:
+        """The sizes of a request with nothing in it yet."""
+        return Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
+
+    @property
     def most_pinned(self) -> int:
         """Ruler tokens that all pinned messages of a conversation may have together."""
-        sizes = Sizes(window=self.window, reserve=self.reserve, calibration=self.calibration)
-        return sizes.ruler(PINNED_SHARE)
+        return self.sizes.ruler(PINNED_SHARE)
 
     @property
     def uncached_surcharge(self) -> float | None:
@@ -60,6 +65,28 @@ class Profile:
         if self.input_price is None or self.cached_input_price is None:
             return None
         return self.input_price - self.cached_input_price
+
+    def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """The messages as this model takes them: with a system role, or without one."""
+        return tuple(messages if self.supports_system_role else without_system_role(messages))
+
+    def request(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int,
+        response_format: Mapping[str, Any] | None = None,
+        on_retry: Callable[[LLMError, float], object] | None = None,
+    ) -> ChatRequest:
+        """A call of this model that asks for nothing which it is known to refuse."""
+        return ChatRequest(
+            model=self.name,
+            messages=self.messages(messages),
+            max_tokens=max_tokens,
+            response_format=response_format if self.supports_json_schema else None,
+            include_usage=self.supports_usage,
+            on_retry=on_retry,
+        )
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
         """US dollars of one call; None if the price is unknown."""
@@ -95,6 +122,36 @@ class ProfileFigures:
     sources: Mapping[str, str] = field(default_factory=dict)
     """Field → ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
     table`` or ``default``."""
+
+
+class ProfileStore(Protocol):
+    """The store of profiles. Methods that are not awaited run where the database may be read."""
+
+    def profile(self, name: str) -> Profile | None:
+        """The stored profile of a model."""
+
+    def profiles(self) -> list[Profile]:
+        """All stored profiles, in the order in which the models were first seen."""
+
+    async def anames(self) -> list[str]:
+        """The models that the server listed last."""
+
+    async def aprofile(self, name: str) -> Profile | None:
+        """As :meth:`profile`."""
+
+    async def aprofiles(self) -> list[Profile]:
+        """As :meth:`profiles`."""
+
+    async def astore_figures(
+        self, figures: Mapping[str, Mapping[str, Any]], *, complete: bool = False
+    ) -> None:
+        """Store figures by model; ``complete``: the server has no other models."""
+
+    async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
+        """Store what a refusal taught about a model."""
+
+    async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
+        """Calibrate a model. Returns the new factor, or None if it cannot be stored now."""
 
 
 def resolve_profile(

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from chatapp.text.lengths import NAME_LENGTH, TITLE_LENGTH
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
@@ -16,8 +17,8 @@ class Project(models.Model):
     """A folder of conversations."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="projects")
-    name = models.CharField(max_length=200)
-    slug = models.SlugField(max_length=200)
+    name = models.CharField(max_length=NAME_LENGTH)
+    slug = models.SlugField(max_length=NAME_LENGTH)
 
     class Meta:
         constraints = [
@@ -47,11 +48,11 @@ class Conversation(CompressibleConversation):
     project = models.ForeignKey(
         Project, models.SET_NULL, null=True, blank=True, related_name="conversations"
     )
-    title = models.CharField(max_length=200, blank=True, default="")
+    title = models.CharField(max_length=TITLE_LENGTH, blank=True, default="")
     title_source = models.CharField(
         max_length=16, blank=True, default="", choices=TitleSource.choices
     )
-    model = models.CharField(max_length=200, blank=True, default="")
+    model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     """Empty: the default chat model."""
     system_prompt = models.TextField(blank=True, default="")
     threshold = models.FloatField(null=True, blank=True)
@@ -168,10 +169,12 @@ class Turn(models.Model):
         "Message", models.CASCADE, null=True, related_name="answering_turns"
     )
     status = models.CharField(max_length=16, choices=TurnStatus.choices, default=TurnStatus.WAITING)
-    model = models.CharField(max_length=200, blank=True, default="")
+    model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     error_code = models.CharField(max_length=64, blank=True, default="")
     error = models.JSONField(null=True, blank=True)
-    """The whole error as shown, so that a reload shows the same card."""
+    """The whole error with which the turn ended, as shown: a reload shows the same card."""
+    retry_notice = models.JSONField(null=True, blank=True)
+    """Why the reply is late: the error after which the model is asked again; None once it comes."""
     finish_reason = models.CharField(max_length=64, blank=True, default="")
     prompt_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveBigIntegerField(null=True, blank=True)
@@ -236,8 +239,8 @@ class Message(models.Model):
     added_context = models.TextField(blank=True, default="")
     """Text that the program added to this message, and sends with it unchanged from then on."""
     tool_calls = models.JSONField(default=list, blank=True)
-    tool_call_id = models.CharField(max_length=200, blank=True, default="")
-    tool_name = models.CharField(max_length=200, blank=True, default="")
+    tool_call_id = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    tool_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     status = models.CharField(
         max_length=16, choices=MessageStatus.choices, default=MessageStatus.COMPLETE
     )

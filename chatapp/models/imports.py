@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from chatapp.text.lengths import NAME_LENGTH
+
 
 class ImportState(models.TextChoices):
     """The state of an import, open or ended."""
@@ -24,7 +26,7 @@ class ImportJob(models.Model):
 
     code = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="imports")
-    file_name = models.CharField(max_length=200, blank=True, default="")
+    file_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     size = models.PositiveBigIntegerField(default=0)
     """Bytes."""
     state = models.CharField(

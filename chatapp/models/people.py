@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from chatapp.text.lengths import NAME_LENGTH
+
 
 class UserSettings(models.Model):
     """The settings that a person chose."""
@@ -23,7 +25,7 @@ class UserSettings(models.Model):
         choices=[("enter", "Enter"), ("modifier-enter", "Ctrl/Cmd+Enter")],
     )
     shortcuts = models.BooleanField(default=True)
-    default_model = models.CharField(max_length=200, blank=True, default="")
+    default_model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     notify = models.BooleanField(default=False)
     """Whether the browser should notify when a reply has ended in a page that is not being looked
     at."""

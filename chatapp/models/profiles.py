@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from django.db import models
 
+from chatapp.text.lengths import NAME_LENGTH
 from chatapp.text.safety import visible
 
 
 class ModelProfile(models.Model):
     """A model's figures, from its server, price data, the operator, or refusals."""
 
-    name = models.CharField(max_length=200, unique=True)
+    name = models.CharField(max_length=NAME_LENGTH, unique=True)
     window = models.PositiveBigIntegerField(default=8192)
     """Tokens, as the provider counts them."""
     max_output_tokens = models.PositiveBigIntegerField(null=True, blank=True)

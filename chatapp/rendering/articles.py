@@ -103,7 +103,7 @@ def article_of(
     busy = message.role == "assistant" and message.status == "streaming"
     closed, open_html, late = "", "", None
     if turn is not None and turn.open and turn.seq == message.seq:
-        busy, late = True, turn.error
+        busy, late = True, turn.retry_notice
         # The turn's text may be newer than the stored one.
         text, thoughts = turn.text or text, turn.reasoning or thoughts
     if message.role == "assistant":

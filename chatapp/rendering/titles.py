@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
 
+from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
 from chatapp.text.safety import clean, visible, without_hidden
 
-#: Characters a title may have.
-TITLE_LENGTH: Final = 60
 # Characters to read: enough to contain 60 characters of words, whatever the markup.
 _READ_LENGTH = 2_000
 
@@ -31,9 +29,9 @@ def first_words(text: str) -> str:
     words = _rule.sub(" ", words)
     words = _block_marker.sub("", words)
     words = " ".join(_sign.sub("", words).split())
-    if len(words) <= TITLE_LENGTH:
+    if len(words) <= AUTOMATIC_TITLE_LENGTH:
         return words
-    head, _, _ = words[:TITLE_LENGTH].rpartition(" ")
-    if len(head) < TITLE_LENGTH // 2:
-        head = words[: TITLE_LENGTH - 1]
+    head, _, _ = words[:AUTOMATIC_TITLE_LENGTH].rpartition(" ")
+    if len(head) < AUTOMATIC_TITLE_LENGTH // 2:
+        head = words[: AUTOMATIC_TITLE_LENGTH - 1]
     return head.rstrip(" ,;:.-–—") + "…"

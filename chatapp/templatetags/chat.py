@@ -15,6 +15,7 @@ from chatapp.live.view_models import Carried, ContextView, ConversationLink, Pag
 from chatapp.rendering import articles, kept, labels, number_format, source_links
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import terms_of
+from compression.planning import defaults
 
 register = template.Library()
 
@@ -129,6 +130,16 @@ def summary_html(text: str, carried: Carried) -> SafeString:
     earlier = reverse("conversation", args=[carried.code]) if carried.code else ""
     html = kept.markdown(source_links.mark_earlier(text or "", carried.lines))
     return mark_safe(source_links.link_sources(html, earlier=earlier))
+
+
+@register.simple_tag
+def compression_bounds() -> dict[str, float]:
+    """The least and the most that a conversation's own settings of compression may be."""
+    return {
+        "lowest_threshold": defaults.LOWEST_THRESHOLD,
+        "highest_threshold": defaults.HIGHEST_THRESHOLD,
+        "most_keep_turns": defaults.MOST_KEEP_TURNS,
+    }
 
 
 @register.simple_tag

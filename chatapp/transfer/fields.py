@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from chatapp.text.lengths import NAME_LENGTH, TITLE_LENGTH
 from chatapp.text.safety import clean, without_hidden
 from chatapp.transfer.openai_messages import (
-    NAME_LENGTH,
     TIME_LEFT_OUT,
     moment,
     shortened,
@@ -21,7 +21,6 @@ from chatapp.transfer.openai_messages import (
 )
 
 UNSTORABLE = "character that cannot be stored, replaced"
-TITLE_LENGTH = 200
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

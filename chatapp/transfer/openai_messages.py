@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, cast
 
 from chatapp.errors import ImportInvalid
 from chatapp.llm.openai_compatible.pieces import detailed_reasoning
+from chatapp.text.lengths import NAME_LENGTH
 from chatapp.text.safety import problems, without_hidden
 from chatapp.transfer.json_stream import Place, objects
 from chatapp.transfer.spooled import SpooledMessages
@@ -36,8 +37,6 @@ SHORTENED = "text of a message beyond its first million characters"
 #: and showing that many takes a tenth of a second, for which others wait.
 MOST_CHARACTERS = 1_000_000
 _REST_LEFT_OUT = "\n\n[The rest of this was left out at import.]"
-#: Characters of the columns for names and ids.
-NAME_LENGTH = 200
 #: Larger numbers are milliseconds: as seconds they would be after the year 5000.
 _MILLISECONDS = 1e11
 

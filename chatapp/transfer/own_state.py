@@ -13,19 +13,19 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from chatapp.text.lengths import PROMPT_LENGTH
 from chatapp.text.safety import clean
 from chatapp.transfer import fields
 from chatapp.transfer.openai_messages import MOST_CHARACTERS
 from chatapp.transfer.own_sources import Sources
 from chatapp.transfer.values import OwnState
 from compression.ledger.ledger import from_json
+from compression.planning import defaults
 from compression.store import Version
 from compression.types import SummaryStatus, Trigger
 
 SUMMARIES_LEFT_OUT = "summary version"
 PROMPT_LEFT_OUT = "system prompt"
-#: Characters of a system prompt that the settings accept.
-PROMPT_LENGTH = 20_000
 #: Most versions of a conversation's summary.
 VERSIONS = 10_000
 #: The largest value of an integer column.
@@ -47,12 +47,14 @@ def read(
         left_out[PROMPT_LEFT_OUT] += 1
         prompt = ""
     threshold = about.get("threshold")
-    keep_turns = _count(about.get("keep_turns"), most=1000)
+    if not (isinstance(threshold, float) and defaults.possible(threshold)):
+        threshold = None
+    keep_turns = _count(about.get("keep_turns"), most=defaults.MOST_KEEP_TURNS)
     off = about.get("compression_off")
     return OwnState(
         system_prompt=prompt,
         model=fields.name(about.get("model")),
-        threshold=threshold if isinstance(threshold, float) and 0.5 <= threshold <= 0.95 else None,
+        threshold=threshold,
         keep_turns=keep_turns or None,
         compression_off=off if isinstance(off, bool) else None,
         pinned=bool(about.get("pinned")),

@@ -31,7 +31,7 @@ def common(conversation_id: int, event_no: int) -> dict[str, Any]:
 
 
 class Announcer:
-    """Publishes events; its ``compression_…`` methods are receivers of compression's signals."""
+    """Publishes events. Those methods are receivers of compression's signals that are named so."""
 
     def __init__(self, services: Services, bus: Bus) -> None:
         self._services = services
@@ -114,8 +114,8 @@ class Announcer:
         about = common(conversation_id, event_no)
         await self._bus.publish(events.TitleChanged(title=title, **about))
 
-    async def summary(self, conversation_id: int) -> None:
-        """Announce that the model's context has changed."""
+    async def summary_changed(self, *, conversation_id: int, **_: Any) -> None:
+        """Announce that a person changed the summary, or a turn what the model sees."""
         event_no, compression, context = await self._services.aoverview(conversation_id)
         await self._bus.publish(
             events.SummaryChanged(

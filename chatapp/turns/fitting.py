@@ -124,6 +124,18 @@ async def _tell_beginning(deps: FittingDeps) -> None:
         await deps.begun()
 
 
+def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Profile) -> Sizes:
+    """The tokens of the next request besides its messages, for a model of this profile."""
+    return request_sizes(
+        snapshot,
+        counter,
+        window=profile.window,
+        reserve=profile.reserve,
+        calibration=profile.calibration,
+        model=profile.name,
+    )
+
+
 def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
     """The policy of one conversation: its own settings, else the defaults."""
     defaults = conf.settings().policy
@@ -170,15 +182,11 @@ async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prep
 
 def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     profile = deps.profile
-    sized = request_sizes(
-        replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot,
-        deps.counter,
-        window=profile.window,
-        reserve=profile.reserve,
-        calibration=profile.calibration,
-        model=profile.name,
+    counted = (
+        replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot
     )
-    built = build_request(snapshot, sized, system_role=profile.supports_system_role)
+    sized = sizes_for(counted, deps.counter, profile)
+    built = build_request(snapshot, sized)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
@@ -339,12 +347,7 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
     originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    built = build_request(
-        prepared.snapshot,
-        prepared.sizes,
-        system_role=deps.profile.supports_system_role,
-        replaced=changed,
-    )
+    built = build_request(prepared.snapshot, prepared.sizes, replaced=changed)
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
     decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}

@@ -93,15 +93,15 @@ class Flusher:
         await self._bus.publish(delta, fragments.render_event(delta, update))
 
     async def _rendered(self, stream: LiveStream) -> markdown.Update:
-        while stream.unseen:
-            await self._in_loop_or_thread(stream, stream.catch_up)
-        return await self._in_loop_or_thread(stream, stream.render)
+        while stream.rendering.unseen:
+            await self._in_loop_or_thread(stream, stream.rendering.catch_up)
+        return await self._in_loop_or_thread(stream, stream.rendering.render)
 
     async def _in_loop_or_thread(self, stream: LiveStream, work: Callable[[], T]) -> T:
         """Do the work here, or in a thread if there is so much to render that others would wait.
 
         The pool does the work of one share in order, one piece at a time.
         """
-        if stream.to_render <= LARGE:
+        if stream.rendering.to_render <= LARGE:
             return work()
         return await self._pool.run(("conversation", stream.job.conversation_id), work)

@@ -44,6 +44,59 @@ class Phase(IntEnum):
     """Another process ended the turn: nothing more may be written."""
 
 
+@dataclass(slots=True, eq=False)
+class Rendering:
+    """The updates of viewers' screens by one reply, which nobody may have looked at for a time."""
+
+    seconds: float = 0.0
+    """Seconds that the last update took."""
+    _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
+    _unseen: list[tuple[str, str]] = field(default_factory=list)
+    """Text and reasoning that came while nobody looked and are not rendered yet."""
+    _unrendered: list[tuple[str, str]] = field(default_factory=list)
+    """Text and reasoning to be shown to viewers that are not rendered yet."""
+
+    def add(self, text: str, reasoning: str, *, shown: bool) -> None:
+        """Add the text and reasoning that count as shown now. ``shown``: somebody looks."""
+        self._unrendered.append((text, reasoning))
+        if not shown:
+            self._unseen += self._unrendered
+            self._unrendered.clear()
+
+    @property
+    def unseen(self) -> bool:
+        """Whether :meth:`catch_up` is needed before :meth:`render`."""
+        return bool(self._unseen)
+
+    @property
+    def to_render(self) -> int:
+        """Characters that the next call of either method renders."""
+        waiting = self._unseen or self._unrendered
+        return self._renderer.open_length + sum(len(one) for pair in waiting for one in pair)
+
+    def catch_up(self) -> None:
+        """Render a portion of the text that was received while nobody looked.
+
+        A viewer who has come since has all of that text, so the next update must not repeat it.
+        """
+        text, reasoning = _joined(self._unseen)
+        self._renderer.feed(text[:PORTION], reasoning[:PORTION])
+        rest = text[PORTION:], reasoning[PORTION:]
+        self._unseen = [rest] if any(rest) else []
+
+    def render(self) -> markdown.Update:
+        """The update of viewers' screens by the text shown since the last one."""
+        begun = time.monotonic()
+        update = self._renderer.feed(*_joined(self._unrendered))
+        self._unrendered.clear()
+        self.seconds = time.monotonic() - begun
+        return update
+
+
+def _joined(pieces: list[tuple[str, str]]) -> tuple[str, str]:
+    return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)
+
+
 @dataclass(slots=True)
 class LiveStream:
     """The state of one turn that this process runs."""
@@ -60,6 +113,8 @@ class LiveStream:
     text: str = ""
     """The text that viewers have been shown. All of it is stored: see ``gather``."""
     reasoning: str = ""
+    rendering: Rendering = field(default_factory=Rendering)
+    """The reply as viewers see it. Slow updates space the flushes out."""
     manifest: dict[str, Any] = field(default_factory=dict)
     request_sent: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the request is sent, or when the announcement must not wait for that."""
@@ -74,13 +129,6 @@ class LiveStream:
     _new_reasoning: list[str] = field(default_factory=list)
     _gathered: tuple[str, str] = ("", "")
     """Text and reasoning that are being stored and will be shown next."""
-    _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
-    _unseen: list[tuple[str, str]] = field(default_factory=list)
-    """Text and reasoning that came while nobody looked and are not rendered yet."""
-    _unrendered: list[tuple[str, str]] = field(default_factory=list)
-    """Text and reasoning to be shown to viewers that are not rendered yet."""
-    _rendering: float = 0.0
-    """Seconds that the last rendering took."""
     _flushed_at: float = 0.0
 
     def enter(self, phase: Phase) -> bool:
@@ -133,7 +181,7 @@ class LiveStream:
     @property
     def due_in(self) -> float:
         """Seconds until the next flush; 0 or less: it is due."""
-        interval = max(self.pace.interval, self._rendering * RENDERING_SHARE)
+        interval = max(self.pace.interval, self.rendering.seconds * RENDERING_SHARE)
         return self._flushed_at + interval - EARLY - time.monotonic()
 
     @property
@@ -170,41 +218,5 @@ class LiveStream:
         (text, reasoning), self._gathered = self._gathered, ("", "")
         self.text += text
         self.reasoning += reasoning
-        self._unrendered.append((text, reasoning))
-        if not shown:
-            self._unseen += self._unrendered
-            self._unrendered.clear()
+        self.rendering.add(text, reasoning, shown=shown)
         return text, reasoning
-
-    @property
-    def unseen(self) -> bool:
-        """Whether :meth:`catch_up` is needed before :meth:`render`."""
-        return bool(self._unseen)
-
-    @property
-    def to_render(self) -> int:
-        """Characters that the next call of either method renders."""
-        waiting = self._unseen or self._unrendered
-        return self._renderer.open_length + sum(len(one) for pair in waiting for one in pair)
-
-    def catch_up(self) -> None:
-        """Render a portion of the text that was received while nobody looked.
-
-        A viewer who has come since has all of that text, so the next update must not repeat it.
-        """
-        text, reasoning = _joined(self._unseen)
-        self._renderer.feed(text[:PORTION], reasoning[:PORTION])
-        rest = text[PORTION:], reasoning[PORTION:]
-        self._unseen = [rest] if any(rest) else []
-
-    def render(self) -> markdown.Update:
-        """The update of viewers' screens by the last flush. Slow renderings space flushes out."""
-        begun = time.monotonic()
-        update = self._renderer.feed(*_joined(self._unrendered))
-        self._unrendered.clear()
-        self._rendering = time.monotonic() - begun
-        return update
-
-
-def _joined(pieces: list[tuple[str, str]]) -> tuple[str, str]:
-    return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)

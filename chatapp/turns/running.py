@@ -22,7 +22,6 @@ from chatapp.turns.services import Services
 from chatapp.turns.turn import (
     Job,
     ReasoningDelta,
-    ReplyFinished,
     RequestSent,
     Step,
     TextDelta,
@@ -45,7 +44,7 @@ async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -
         profile=await services.catalogue.profile(job.model),
         counter=services.counter,
         engine_for=services.engine,
-        changed=lambda: announcer.summary(job.conversation_id),
+        changed=lambda: announcer.summary_changed(conversation_id=job.conversation_id),
         masked=lambda masked: announcer.masked(job.conversation_id, masked),
     )
 
@@ -88,16 +87,7 @@ class TurnDriver:
         self._flusher.begin(stream)
         try:
             stream.begin()
-            finished = await self._drive(stream)
-            ending = progress.Ending(
-                status=finished.status,
-                error=finished.error,
-                finish_reason=finished.finish_reason,
-                prompt_tokens=finished.prompt_tokens,
-                completion_tokens=finished.completion_tokens,
-                cached_tokens=finished.cached_tokens,
-                cost=finished.cost,
-            )
+            ending = await self._drive(stream)
         except asyncio.CancelledError:
             if stream.phase is Phase.STOPPING:
                 ending = progress.Ending(status=TurnStatus.STOPPED)
@@ -113,7 +103,7 @@ class TurnDriver:
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
         return ending
 
-    async def _drive(self, stream: LiveStream) -> ReplyFinished:
+    async def _drive(self, stream: LiveStream) -> progress.Ending:
         services, job = self._services, stream.job
         deps = replace(
             await fitting_deps_for(job, services, self._announcer),
@@ -124,14 +114,14 @@ class TurnDriver:
             ),
         )
         steps = run_turn(job, client=services.client, catalogue=services.catalogue, deps=deps)
-        finished: ReplyFinished | None = None
+        ending: progress.Ending | None = None
         async with aclosing(steps):
             async for step in steps:
-                finished = self._take(stream, step) or finished
-        assert finished is not None
-        return finished
+                ending = self._take(stream, step) or ending
+        assert ending is not None
+        return ending
 
-    def _take(self, stream: LiveStream, step: Step) -> ReplyFinished | None:
+    def _take(self, stream: LiveStream, step: Step) -> progress.Ending | None:
         match step:
             case RequestSent():
                 stream.manifest, stream.event_no = step.manifest, step.event_no
@@ -140,7 +130,7 @@ class TurnDriver:
                 stream.add(text=text)
             case ReasoningDelta(text=text):
                 stream.add(reasoning=text)
-            case ReplyFinished():
+            case progress.Ending():
                 return step
         return None
 

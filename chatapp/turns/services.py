@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from chatapp.context.request import request_sizes, tokens_by_part
+from chatapp.context.request import tokens_by_part
 from chatapp.conversations.messages import reading
 from chatapp.live.view_models import CompressionView, ContextView, PageView
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation
+from chatapp.turns.fitting import sizes_for
 from chatapp.turns.summarising import ModelCall, Paced
 from compression import conf
 from compression.database import across
@@ -45,11 +46,8 @@ class Services:
 
     def engine(self, profile: Profile) -> Engine:
         """Compression's engine for conversations of this model."""
-        sizes = Sizes(
-            window=profile.window, reserve=profile.reserve, calibration=profile.calibration
-        )
         limits = PlannerSettings(summary_tokens=conf.settings().summary_tokens)
-        extract = ExtractiveSummarizer(self.counter, cap_tokens(sizes, limits))
+        extract = ExtractiveSummarizer(self.counter, cap_tokens(profile.sizes, limits))
         if self.demo:
             return Engine(
                 transcript=self.transcript,
@@ -106,18 +104,8 @@ class Services:
 
     def context_view(self, row: Conversation, tail_tokens: int, *, model: str = "") -> ContextView:
         """Usage of the next request, given the ruler tokens of its tail."""
-        # A process that has just started may not know the models yet.
-        self.catalogue.recall()
-        self.catalogue.reread(model or row.model)
-        profile = self.catalogue.known_profile(model or row.model)
-        sized = request_sizes(
-            reading.snapshot_without_tail(row),
-            _CachingCounter(self.counter),
-            window=profile.window,
-            reserve=profile.reserve,
-            calibration=profile.calibration,
-            model=profile.name,
-        )
+        profile = self._profile(model or row.model)
+        sized = self._sizes(row, profile)
         tokens = tokens_by_part(sized, tail_tokens)
         return ContextView(
             model=profile.name,
@@ -129,6 +117,19 @@ class Services:
             threshold=row.threshold or conf.settings().threshold,
             estimated=self.counter.estimated,
         )
+
+    def sizes_of(self, row: Conversation) -> Sizes:
+        """The tokens of a conversation's next request besides its messages. Reads the database."""
+        return self._sizes(row, self._profile(row.model))
+
+    def _profile(self, model: str) -> Profile:
+        # A process that has just started may not know the models yet.
+        self.catalogue.recall()
+        self.catalogue.reread(model)
+        return self.catalogue.known_profile(model)
+
+    def _sizes(self, row: Conversation, profile: Profile) -> Sizes:
+        return sizes_for(reading.snapshot_without_tail(row), _CachingCounter(self.counter), profile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import DailyLimit
 from chatapp.llm import activity_log
-from chatapp.llm.client import ChatRequest, LLMClient
+from chatapp.llm.client import LLMClient
 from chatapp.llm.errors import ContextOverflow, LLMError, ServerTimeout
 from chatapp.llm.profiles import Profile
 from compression.exceptions import SummarizerError
@@ -45,20 +45,8 @@ class ModelCall:
         is checked here because a summary may take many calls.
         """
         await _require_within_limit()
-        if self.profile.supports_system_role:
-            messages = [
-                {"role": "system", "content": system},
-                {"role": "user", "content": user},
-            ]
-        else:
-            messages = [{"role": "user", "content": f"{system}\n\n{user}"}]
-        request = ChatRequest(
-            model=self.profile.name,
-            messages=tuple(messages),
-            max_tokens=max_tokens,
-            response_format=schema if self.profile.supports_json_schema else None,
-            include_usage=self.profile.supports_usage,
-        )
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        request = self.profile.request(messages, max_tokens=max_tokens, response_format=schema)
         try:
             with activity_log.about(purpose="summary"):
                 reply = await self.client.complete(request, on_tokens)

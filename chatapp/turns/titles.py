@@ -15,16 +15,16 @@ from chatapp.conversations.titles import (
 )
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.llm import activity_log
-from chatapp.llm.client import ChatRequest, LLMClient
+from chatapp.llm.client import LLMClient
 from chatapp.llm.errors import LLMError
 from chatapp.llm.profiles import Profile
 from chatapp.rendering import titles
+from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
 from chatapp.text.safety import clean, visible, without_hidden
 from chatapp.turns.announcer import Announcer
 
-#: Characters of each of the two messages that the model is shown, and of a title.
+#: Characters of each of the two messages that the model is shown.
 SHOWN: Final = 1_000
-TITLE_LENGTH: Final = 60
 # Tokens of reply: a title has ten, and some models think before they write it.
 MOST_TOKENS: Final = 200
 
@@ -67,19 +67,8 @@ async def name_by_model(
     if not question or not reply or not await aconversation_within_limit(conversation_id):
         return
     quoted = f"<user>\n{question[:SHOWN]}\n</user>\n<assistant>\n{reply[:SHOWN]}\n</assistant>"
-    if profile.supports_system_role:
-        messages = [
-            {"role": "system", "content": INSTRUCTIONS},
-            {"role": "user", "content": quoted},
-        ]
-    else:
-        messages = [{"role": "user", "content": f"{INSTRUCTIONS}\n\n{quoted}"}]
-    request = ChatRequest(
-        model=profile.name,
-        messages=tuple(messages),
-        max_tokens=min(MOST_TOKENS, profile.reserve),
-        include_usage=profile.supports_usage,
-    )
+    messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": quoted}]
+    request = profile.request(messages, max_tokens=min(MOST_TOKENS, profile.reserve))
     try:
         with activity_log.about(conversation=conversation_id, purpose="title"):
             answer = await client.complete(request)
@@ -99,4 +88,4 @@ def usable(answer: str) -> str:
     if len(lines) != 1:
         return ""
     title = " ".join(lines[0].strip(_QUOTES).removeprefix("Title:").strip(_QUOTES + " ").split())
-    return title.rstrip(".") if 0 < len(title) <= TITLE_LENGTH else ""
+    return title.rstrip(".") if 0 < len(title) <= AUTOMATIC_TITLE_LENGTH else ""

@@ -10,9 +10,10 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from chatapp.conversations.turns.progress import Ending
 from chatapp.errors import ContextBlocked
 from chatapp.llm.catalogue import Catalogue
-from chatapp.llm.client import ChatRequest, Finished, LLMClient, ReasoningChunk, TextChunk
+from chatapp.llm.client import Finished, LLMClient, ReasoningChunk, TextChunk
 from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
@@ -90,20 +91,7 @@ class ReasoningDelta:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyFinished:
-    """The end of a reply, as the model reported it."""
-
-    status: TurnStatus
-    finish_reason: str
-    error: dict[str, Any] | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    cost: float | None = None
-
-
-Step = RequestSent | TextDelta | ReasoningDelta | ReplyFinished
+Step = RequestSent | TextDelta | ReasoningDelta | Ending
 
 
 @dataclass(slots=True)
@@ -140,19 +128,15 @@ async def run_turn(
             prepared = await prepare(job.conversation_id, deps, overflowed=True)
     assert reply.finished is not None
     await _calibrate(reply.finished, prepared, deps.profile, catalogue)
-    yield _reply_finished(reply, deps.profile)
+    yield _ending(reply, deps.profile)
 
 
 async def _ask(
     prepared: Prepared, deps: FittingDeps, client: LLMClient, reply: _Reply
 ) -> AsyncGenerator[Step, None]:
     profile = deps.profile
-    request = ChatRequest(
-        model=profile.name,
-        messages=prepared.request.messages,
-        max_tokens=profile.reserve,
-        include_usage=profile.supports_usage,
-        on_retry=deps.on_retry,
+    request = profile.request(
+        prepared.request.messages, max_tokens=profile.reserve, on_retry=deps.on_retry
     )
     async with client.stream(request) as chunks:
         async for chunk in chunks:
@@ -225,7 +209,7 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
     return None
 
 
-def _reply_finished(reply: _Reply, profile: Profile) -> ReplyFinished:
+def _ending(reply: _Reply, profile: Profile) -> Ending:
     """The end of a reply with its terminal status. Raises an error if it has no text (I6)."""
     finished = reply.finished
     assert finished is not None
@@ -233,7 +217,7 @@ def _reply_finished(reply: _Reply, profile: Profile) -> ReplyFinished:
     if status is TurnStatus.COMPLETE and not reply.text:
         raise finished.error or _wordless(reply, finished)
     usage = finished.usage
-    return ReplyFinished(
+    return Ending(
         status=status,
         finish_reason=finished.finish_reason,
         error=_why(status, reply, finished),

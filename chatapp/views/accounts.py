@@ -21,15 +21,8 @@ from django.views.decorators.http import require_http_methods
 
 from chatapp.accounts import limits, signin_links
 from chatapp.errors import InvalidInput, LinkExpired, RateLimited
+from chatapp.views.answers import failure, wants_json
 from compression.exceptions import UserFacingError
-
-
-def _wants_json(request: HttpRequest) -> bool:
-    return "application/json" in request.headers.get("Accept", "")
-
-
-def _json_error(error: UserFacingError) -> JsonResponse:
-    return JsonResponse({"error": error.as_dict()}, status=error.status)
 
 
 def _address(request: HttpRequest) -> str:
@@ -77,16 +70,15 @@ class SignIn(LoginView):
         """Sign in after a correct password, and redirect."""
         limits.forget_attempts(form.cleaned_data["username"], _address(self.request))
         response = super().form_valid(form)
-        if _wants_json(self.request):
+        if wants_json(self.request):
             return JsonResponse({"next": self.get_success_url()})
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         """The form again with its error; 429 with Retry-After after too many attempts."""
-        if _wants_json(self.request):
-            response: HttpResponse = _json_error(_signin_error(form))
-        else:
-            response = super().form_invalid(form)
+        if wants_json(self.request):
+            return failure(self.request, _signin_error(form))
+        response = super().form_invalid(form)
         wait = _seconds_to_wait(form)
         if wait:
             response.status_code = RateLimited.status
@@ -152,8 +144,8 @@ def signin_link(request: HttpRequest, uidb64: str, token: str) -> HttpResponse:
     )
     if user is None:
         error = LinkExpired()
-        if _wants_json(request):
-            return _json_error(error)
+        if wants_json(request):
+            return failure(request, error)
         return render(request, "errors/error.html", {"error": error.as_dict()}, status=error.status)
     if not spending:
         return render(request, "registration/link.html", {"person": user})

@@ -67,7 +67,7 @@ def wants_fragment(request: HttpRequest) -> bool:
     return bool(getattr(request, "htmx", False))
 
 
-def failure(request: HttpRequest, error: UserFacingError) -> HttpResponseBase:
+def failure(request: HttpRequest, error: UserFacingError) -> HttpResponse:
     """An error in the requested form, with its own status."""
     if isinstance(error, SignedOut) and not wants_json(request) and not wants_fragment(request):
         return redirect_to_login(_page_behind(request), reverse("login"), REDIRECT_FIELD_NAME)

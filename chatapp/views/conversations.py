@@ -14,6 +14,7 @@ from chatapp.conversations import lifecycle, listing
 from chatapp.errors import InvalidInput
 from chatapp.models import TitleSource
 from chatapp.views.answers import accepted, endpoint, fields_for, page_of, user_id
+from compression.planning import defaults
 
 Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
@@ -53,8 +54,9 @@ async def seen(request: HttpRequest, code: str) -> HttpResponseBase:
 
 def _keep_turns(fields: dict[str, str]) -> int | None:
     turns = forms.number(fields, "keep_turns")
-    if turns is not None and not 1 <= turns <= 1000:
-        raise InvalidInput.of("keep_turns", "This must be a whole number from 1 to 1,000.")
+    most = defaults.MOST_KEEP_TURNS
+    if turns is not None and not 1 <= turns <= most:
+        raise InvalidInput.of("keep_turns", f"This must be a whole number from 1 to {most:,}.")
     return turns
 
 

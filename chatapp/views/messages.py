@@ -10,7 +10,8 @@ from django.http.response import HttpResponseBase
 
 from chatapp import forms, wiring
 from chatapp.actions import conversations, messages, preferences
-from chatapp.conversations import branching, drafts, lifecycle, ownership
+from chatapp.actions.subject import conversation_of
+from chatapp.conversations import branching, drafts, lifecycle
 from chatapp.conversations.messages.reading import aowned_snapshot_without_tail
 from chatapp.conversations.turns import sending
 from chatapp.errors import InvalidInput
@@ -179,5 +180,5 @@ async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
         await sending.achange_queue(user_id(request), code, "remove")
     else:
         raise InvalidInput.of("action", "Choose send_now, edit or remove.")
-    await wiring.bus().nudge((await ownership.aowned(user_id(request), code)).pk)
+    await wiring.bus().nudge(await conversation_of(user_id(request), code))
     return accepted(request, "queue", {"state": "done"}, to=page_of(code))

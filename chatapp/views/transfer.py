@@ -19,6 +19,7 @@ from chatapp.actions import exporting
 from chatapp.conversations import ownership
 from chatapp.conversations.imports import jobs
 from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
+from chatapp.text.lengths import NAME_LENGTH
 from chatapp.text.safety import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
@@ -29,7 +30,6 @@ MOMENT = 2.0
 # Content types of bodies that are the file itself.
 RAW = frozenset({"application/json", "application/zip", "application/octet-stream"})
 PIECE = 256 * 1024
-NAME_LENGTH = 200
 # The report of a job that has not stored one yet.
 NO_REPORT: dict[str, Any] = {
     "imported": 0,

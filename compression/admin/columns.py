@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from compression.admin.review import ReviewAdmin, told
-from compression.conf import settings
 from compression.ports import TokenCounter
 from compression.tokens import default_counter
+from compression.types import Sizes
 
 
 class SummaryHooks(ReviewAdmin):
@@ -44,9 +44,9 @@ class SummaryHooks(ReviewAdmin):
         """The person or model that wrote a version; empty when there is none."""
         return self.shown(summary.model)
 
-    def limit_tokens(self, summary: Any) -> int:
-        """The most ruler tokens of a person's edit: twice the cap."""
-        return 2 * settings().summary_tokens
+    def sizes(self, summary: Any) -> Sizes | None:
+        """The sizes of the conversation's next request, which limit an edit; None if unknown."""
+        return None
 
     def counter(self) -> TokenCounter:
         """The ruler that edits are counted by."""

@@ -1,26 +1,24 @@
 """The admin pages of summaries: every version and attempt, and what a reviewer may do.
 
-No row is saved from a form, so none can be forged: a person's change goes through the store here
-too.
+No row is saved from a form, so none can be forged: a person's change goes through
+:mod:`compression.services` here too.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db import models, transaction
+from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from compression import store
+from compression import services
 from compression.admin.review import ShownValuesFilter, WordsFilter, moments
 from compression.admin.version_page import SummaryPage
-from compression.exceptions import CompressionError, StaleVersion, SummaryInvalid
-from compression.ledger.editing import apply_edit
-from compression.ledger.markdown import render
+from compression.exceptions import CompressionError, SummaryInvalid
 from compression.ports import Transcript
-from compression.store.rows import conversations
 from compression.types import SummaryStatus
 
 
@@ -96,39 +94,26 @@ class SummaryReviewAdmin(SummaryPage):
         return HttpResponseRedirect(self.active_url(obj) or self.url_of(obj.pk))
 
     def perform(self, request: HttpRequest, summary: Any, action: str, text: str) -> int:
-        """Carry out an action in one transaction, if the reader saw the newest version.
+        """Carry out an action as everywhere else, if the reader saw the newest version.
 
         Returns the new version. Raises a CompressionError with a sentence.
         """
-        author_id = request.user.pk
         conversation_id = summary.conversation_id
-        with transaction.atomic():
-            _expect_version(conversation_id, request.POST.get("version", ""), text)
-            if action == "edit":
-                return self._edit(summary, text, author_id)
-            if action == "restore" and summary.version:
-                return store.restore(
-                    conversation_id,
-                    summary.version,
-                    author_id=author_id,
-                    transcript=self.transcript,
-                )
-            if action in {"undo", "redo"}:
-                step = store.undo if action == "undo" else store.redo
-                return step(conversation_id, author_id=author_id, transcript=self.transcript)
+        seen: dict[str, Any] = {
+            "author_id": request.user.pk,
+            "expected_version": _version_of(request.POST.get("version", "")),
+        }
+        if action == "edit":
+            edit = async_to_sync(services.edit)
+            sizes, counter = self.sizes(summary), self.counter()
+            return edit(conversation_id, text, sizes=sizes, counter=counter, **seen)
+        if action == "restore" and summary.version:
+            restore = async_to_sync(services.restore)
+            return restore(conversation_id, summary.version, transcript=self.transcript, **seen)
+        if action in {"undo", "redo"}:
+            step = async_to_sync(services.undo if action == "undo" else services.redo)
+            return step(conversation_id, transcript=self.transcript, **seen)
         raise SummaryInvalid("This cannot be done with a summary.")
-
-    def _edit(self, summary: Any, text: str, author_id: int | None) -> int:
-        if "\x00" in text:
-            line = text.count("\n", 0, text.index("\x00")) + 1
-            raise SummaryInvalid(f"Line {line} holds a NUL character, which cannot be stored.")
-        base = store.read_base(summary.conversation_id)
-        count = self.counter().count
-        ledger = apply_edit(base.ledger, text, limit_tokens=self.limit_tokens(summary), count=count)
-        rendered = render(ledger)
-        return store.edit(
-            base, rendered, ledger, author_id=author_id, summary_tokens=count(rendered)
-        )
 
     def refuse(
         self, request: HttpRequest, summary: Any, error: CompressionError, text: str
@@ -146,15 +131,6 @@ class SummaryReviewAdmin(SummaryPage):
         return self.page(request, current, more, status=error.status)
 
 
-def _expect_version(conversation_id: int, expected: str, text: str) -> None:
-    """Lock the conversation's row and raise StaleVersion unless its version is ``expected``."""
-    list(conversations(conversation_id).select_for_update().values_list("pk"))
-    base = store.read_base(conversation_id)
-    if expected != str(base.version):
-        raise (
-            store.stale(base, text)
-            if text
-            else StaleVersion(
-                "The summary has changed meanwhile. Look at it again; nothing was done."
-            )
-        )
+def _version_of(value: str) -> int:
+    """The number of the version that a form sent; -1, which no version has, for anything else."""
+    return int(value) if value.isascii() and value.isdigit() else -1

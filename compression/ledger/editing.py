@@ -30,7 +30,8 @@ def apply_edit(
     names the line or the size.
     """
     if "\x00" in text:
-        raise SummaryInvalid("The summary holds a NUL character, which cannot be stored.")
+        line = text.count("\n", 0, text.index("\x00")) + 1
+        raise SummaryInvalid(f"Line {line} holds a NUL character, which cannot be stored.")
     if not text.strip():
         raise SummaryInvalid("The summary is empty. Use Clear to do without one.")
     if limit_tokens is not None and count is not None:

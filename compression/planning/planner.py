@@ -12,6 +12,7 @@ from math import ceil
 from typing import NoReturn
 
 from compression.exceptions import NothingToCompress
+from compression.planning import defaults
 from compression.types import Item, Sizes, Span, Trigger, Usage
 
 #: Share of the tail that stays verbatim. At a window of 8k, a limit in messages led to a
@@ -29,15 +30,15 @@ MANUAL_FREES = 0.05
 class PlannerSettings:
     """When to compress, and how much to keep."""
 
-    threshold: float = 0.8
+    threshold: float = defaults.THRESHOLD
     """Share of the budget at which compression is triggered."""
-    keep_turns: int = 2
+    keep_turns: int = defaults.KEEP_TURNS
     """Turns that stay verbatim if they fit into the tail's share."""
     keep_messages: int = 6
     """Messages that stay verbatim if they fit into the tail's share."""
-    summary_tokens: int = 1500
+    summary_tokens: int = defaults.SUMMARY_TOKENS
     """Ruler tokens that a summary may have at most."""
-    prepare_messages: int = 0
+    prepare_messages: int = defaults.PREPARE_MESSAGES
     """Messages, besides those that stay verbatim, after which a summary is prepared in the
     background at any usage; 0: never because of their number."""
 

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compression.planning import defaults
 from compression.types import ContextAction, Decision, Usage
 
-#: Below 0.5, compressions come every few turns; above 0.95, one long message overflows.
-LOWEST_THRESHOLD = 0.5
-HIGHEST_THRESHOLD = 0.95
 WIND_DOWN_AT = 0.90
 #: A person who undid a compression wants the next one only when there is hardly any room left.
-UNDONE_THRESHOLD = 0.95
+UNDONE_THRESHOLD = defaults.HIGHEST_THRESHOLD
 #: The least share of the budget that a prepared draft must free to be applied.
 WORTH_APPLYING = 0.10
 #: Automatic runs pause after this many fruitless or failed ones, until the conversation has grown
@@ -28,16 +26,15 @@ BREAKER_GROWTH = 0.25
 class PolicySettings:
     """When to act. All figures are shares of the budget."""
 
-    threshold: float = 0.8
+    threshold: float = defaults.THRESHOLD
     """Compression begins at this usage; clamped to 0.5 to 0.95."""
-    soft_threshold: float = 0.65
+    soft_threshold: float = defaults.SOFT_THRESHOLD
     """Masking and preparing begin at this usage."""
     off: bool = False
     """A person turned automatic compression off: nothing is done until the request overflows."""
 
     def __post_init__(self) -> None:
-        clamped = min(HIGHEST_THRESHOLD, max(LOWEST_THRESHOLD, self.threshold))
-        object.__setattr__(self, "threshold", clamped)
+        object.__setattr__(self, "threshold", defaults.clamped(self.threshold))
 
     @property
     def soft(self) -> float:

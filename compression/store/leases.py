@@ -143,6 +143,10 @@ def compression_state(conversation: CompressibleConversation) -> CompressionStat
     alive = conversations(conversation.pk).filter(compression_token=token).exclude(free()).exists()
     if not alive:
         return CompressionState(died=Trigger(conversation.compression_trigger))
+    return _running(conversation)
+
+
+def _running(conversation: CompressibleConversation) -> CompressionState:
     return CompressionState(
         running=True,
         trigger=Trigger(conversation.compression_trigger),
@@ -163,14 +167,7 @@ def under_way() -> Q:
 def read_state(conversation_id: int) -> CompressionState:
     """The current run; not running when the conversation does not exist."""
     row = conversations(conversation_id).exclude(free()).first()
-    if row is None:
-        return CompressionState()
-    return CompressionState(
-        running=True,
-        trigger=Trigger(row.compression_trigger),
-        locks_input=row.compression_locks_input,
-        started_at=row.compression_started_at,
-    )
+    return CompressionState() if row is None else _running(row)
 
 
 def _expiry() -> object:

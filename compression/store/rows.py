@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -131,37 +131,20 @@ def free() -> Q:
     )
 
 
+# What a row says as it is.
+_COPIED = tuple(
+    one.name for one in fields(Version) if one.name not in {"id", "status", "trigger", "ledger"}
+)
+
+
 def to_version(row: AbstractSummary) -> Version:
     """The row as a value."""
-    copied = [
-        "version",
-        "parent",
-        "restored_from",
-        "reason",
-        "text",
-        "first_seq",
-        "through_seq",
-        "message_count",
-        "source_fingerprint",
-        "source_tokens",
-        "summary_tokens",
-        "usage_before",
-        "usage_after",
-        "model",
-        "prompt_version",
-        "cost",
-        "duration",
-        "degraded",
-        "audit",
-        "author_id",
-        "created_at",
-    ]
     return Version(
         id=row.pk,
         status=SummaryStatus(row.status),
         trigger=Trigger(row.trigger),
         ledger=from_json(row.ledger, row.narrative),
-        **{name: getattr(row, name) for name in copied},
+        **{name: getattr(row, name) for name in _COPIED},
     )
 
 

@@ -47,21 +47,34 @@ def versions(conversation_id: int, *, attempts: bool = False) -> tuple[Version, 
 
 
 def restore(
-    conversation_id: int, version: int, *, author_id: int | None, transcript: Transcript
+    conversation_id: int,
+    version: int,
+    *,
+    author_id: int | None,
+    transcript: Transcript,
+    expected_version: int | None = None,
 ) -> int:
     """Make an older version's content the active one; 0 means no summary. Returns the new version.
 
-    Raises StaleVersion when there is no such version, or the summary changed meanwhile, and
-    StaleSource when a message under it was superseded or removed.
+    Raises StaleVersion when there is no such version, the summary changed meanwhile, or
+    ``expected_version`` is not the active one, and StaleSource when a message under it was
+    superseded or removed.
     """
     with transaction.atomic():
-        return _restore(read_base(conversation_id), version, author_id, transcript)
+        base = _expected(conversation_id, expected_version)
+        return _restore(base, version, author_id, transcript)
 
 
-def undo(conversation_id: int, *, author_id: int | None, transcript: Transcript) -> int:
+def undo(
+    conversation_id: int,
+    *,
+    author_id: int | None,
+    transcript: Transcript,
+    expected_version: int | None = None,
+) -> int:
     """Restore what the active version was made on. Raises NothingToUndo, or as restore()."""
     with transaction.atomic():
-        base = read_base(conversation_id)
+        base = _expected(conversation_id, expected_version)
         if not base.version:
             raise NothingToUndo
         active = read_version(conversation_id, base.version)
@@ -70,10 +83,16 @@ def undo(conversation_id: int, *, author_id: int | None, transcript: Transcript)
         return _restore(base, active.parent, author_id, transcript)
 
 
-def redo(conversation_id: int, *, author_id: int | None, transcript: Transcript) -> int:
+def redo(
+    conversation_id: int,
+    *,
+    author_id: int | None,
+    transcript: Transcript,
+    expected_version: int | None = None,
+) -> int:
     """Restore what the last undo took away. Raises NothingToUndo, or as restore()."""
     with transaction.atomic():
-        base = read_base(conversation_id)
+        base = _expected(conversation_id, expected_version)
         following = _following(base)
         if following is None:
             raise NothingToUndo("There is nothing to redo.")
@@ -145,6 +164,14 @@ def stale(base: Base, text: str) -> StaleVersion:
             "current_version": base.version,
         },
     )
+
+
+def _expected(conversation_id: int, version: int | None) -> Base:
+    """The summary as it is; raises StaleVersion if a person has read another ``version`` of it."""
+    base = read_base(conversation_id)
+    if version is not None and version != base.version:
+        raise StaleVersion("The summary has changed meanwhile. Look at it again; nothing was done.")
+    return base
 
 
 def _restore(base: Base, version: int, author_id: int | None, transcript: Transcript) -> int:

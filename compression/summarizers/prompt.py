@@ -23,6 +23,7 @@ from compression.judging.audit import (
 from compression.judging.floor import check_part
 from compression.judging.standing_rules import missed
 from compression.ledger.ledger import Delta, apply_delta
+from compression.planning import defaults
 from compression.planning.parts import Chunk, Plan, filled
 from compression.ports import Complete, TokenCounter
 from compression.summarizers.answering import SCHEMA, read_delta
@@ -36,7 +37,7 @@ SERVER_RETRIES = 1
 #: Characters of a person's focus.
 LONGEST_FOCUS = 500
 #: Characters of a tool result, and of a call's arguments, that the model is shown.
-LONGEST_TOOL_RESULT = 2000
+LONGEST_TOOL_RESULT = defaults.TOOL_RESULT_MAX_LENGTH
 #: Ruler tokens that the server adds around a request.
 FRAMING = 64
 #: Ruler tokens that a message takes besides its text and delimiters.

@@ -332,8 +332,9 @@ async def test_a_screen_reader_hears_the_boundaries_and_nothing_between(
         }"""
     )
     model.script(pausing(*["and so on "] * 40, seconds=0.02))
-    await screen.ask(f"Question 1. {DETAILS}")
-    await screen.ask(f"Question 2. {DETAILS}")
+    for number in (1, 2):
+        await screen.ask(f"Question {number}. {DETAILS}")
+        await expect(screen.status).to_have_text("Answer complete")
     await screen.button("Compact").click()
     await expect(screen.status).to_have_text("Conversation compressed")
     model.script(unending("Once upon a time"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -143,16 +144,16 @@ async def test_the_answer_to_a_first_message_is_lost(screen: Screen) -> None:
 
 async def test_a_first_message_is_sent_once(screen: Screen) -> None:
     """Breaks when: a second press of Enter sends it again, while the first is on its way."""
-    held: list[Route] = []
-    await screen.page.route("**/c/", lambda route: held.append(route))
+    held: asyncio.Queue[Route] = asyncio.Queue()
+    await screen.page.route("**/c/", held.put)
     await screen.send("Hello.")
     await expect(screen.box).not_to_be_editable()
     await expect(screen.button("Send")).to_be_disabled()
     await screen.box.press("Enter")
-    assert len(held) == 1
-    await held[0].continue_()
+    first = await held.get()
+    await first.continue_()
     await expect(screen.articles.last).to_contain_text("You said: Hello.")
-    assert len(held) == 1
+    assert held.empty()
 
 
 async def test_who_is_signed_out_comes_back_to_the_first_message(

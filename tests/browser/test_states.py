@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -278,12 +279,13 @@ async def test_what_is_refused_comes_back_before_what_was_written_meanwhile(
     """Breaks when: the refused text is dropped because the box is not empty."""
     await screen.ask("Hello.")
     refusal = {"error": {"code": "x", "message": "Not this.", "retryable": False}}
-    held: list[Route] = []
-    await screen.page.route("**/messages/", lambda route: held.append(route))
+    held: asyncio.Queue[Route] = asyncio.Queue()
+    await screen.page.route("**/messages/", held.put)
     await screen.send("The first thought.")
     await screen.box.fill("The second.")
     await expect(screen.articles).to_have_count(3)
-    await held[0].fulfill(status=422, json=refusal)
+    refused = await held.get()
+    await refused.fulfill(status=422, json=refusal)
     await expect(screen.page.get_by_role("alert")).to_contain_text("Not this.")
     await expect(screen.box).to_have_value("The first thought.\nThe second.")
 

@@ -245,9 +245,14 @@ class Socket:
         row = await Conversation.objects.aget(code=code)
         call: Json = {"turn": 1, "seq": 2, "call_id": "call_1", "name": "search"}
         about, later = (common(row.pk, row.event_no + number) for number in (1, 2))
-        await wiring.bus().publish(events.ToolStarted(arguments="{}", **call, **about))
-        await wiring.bus().publish(events.ToolFinished(text="Found.", **call, **later))
-        await self.until("tool-finished")
+        mark = events.Error(error={}, **about)
+        # A look at the database between them finds their numbers too high, and drops the second.
+        while self.told[-2]["type"] != "tool-finished":
+            await wiring.bus().publish(events.ToolStarted(arguments="{}", **call, **about))
+            await wiring.bus().publish(events.ToolFinished(text="Found.", **call, **later))
+            await wiring.bus().publish(mark)
+            await self.until("error")
+        self.told.pop()
         await self.socket.disconnect(timeout=PATIENCE)
 
 

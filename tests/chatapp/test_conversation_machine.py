@@ -294,9 +294,7 @@ class Conversations(Actor, RuleBasedStateMachine):
             version = data.draw(st.integers(0, row.compression_version))
             work = services.restore(row.pk, version, **who)
         else:
-            work = {"undo": services.undo, "redo": services.redo, "clear": services.clear}[what](
-                row.pk, **who
-            )
+            work = getattr(services, what)(row.pk, **who)
         try:
             self.run(work)
         except UserFacingError:

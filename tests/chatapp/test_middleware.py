@@ -36,8 +36,11 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-async def ask(client: AsyncClient, method: str, path: str, body: bytes = b"") -> int:
+async def ask(
+    client: AsyncClient, method: str, path: str, body: bytes = b"", *, chunked: bool = False
+) -> int:
     """The status of an answer by the application that serves."""
+    length = (b"content-length", str(len(body)).encode())
     cookie = f"csrftoken={TOKEN}; sessionid={client.cookies['sessionid'].value}"
     scope = {
         "type": "http",
@@ -51,7 +54,7 @@ async def ask(client: AsyncClient, method: str, path: str, body: bytes = b"") ->
             (b"accept", b"application/json"),
             (b"cookie", cookie.encode()),
             (b"content-type", FORM),
-            (b"content-length", str(len(body)).encode()),
+            (b"transfer-encoding", b"chunked") if chunked else length,
         ],
     }
     # It has no types.
@@ -92,11 +95,13 @@ async def test_an_ordinary_request_has_no_thread_of_its_own(
 async def test_a_large_form_is_searched_for_its_token_in_a_thread(
     chat_client: AsyncClient, code: str, begun: list[str]
 ) -> None:
-    """N02. Breaks when: a form of megabytes is taken apart in the event loop."""
+    """N02. Breaks when: a form of megabytes, whole or in chunks, is parsed in the event loop."""
     as_at_the_start(begun)
     large = form("a" * SMALL_BODY)
     assert await ask(chat_client, "POST", f"/c/{code}/draft/", large) == 200
     assert len(begun) == 1
+    assert await ask(chat_client, "POST", f"/c/{code}/draft/", large, chunked=True) == 200
+    assert len(begun) == 2
     wrong = large.replace(b"t" * 32, b"u" * 32)
     assert await ask(chat_client, "POST", f"/c/{code}/draft/", wrong) == 403
     assert await ask(chat_client, "POST", f"/c/{code}/draft/", wrong[:1000]) == 403

@@ -24,7 +24,7 @@ from tests.reviewing import (
     summary_path,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
 NEW_TEXT = "## Decisions\n\n- Use tabs everywhere\n"
 
@@ -117,7 +117,7 @@ def test_c11_of_two_edits_the_second_sees_both_texts(
 ) -> None:
     """C11: whoever saves what they read before another's change is told, and nothing is lost.
 
-    Breaks when: ``_expect_version`` is not called.
+    Breaks when: the version that the form was made with is not handed on.
     """
     assert post(client, summary, "edit", text=NEW_TEXT).status_code == 302
     before = state(conversation)

@@ -113,6 +113,7 @@ def recorded() -> Iterator[list[tuple[str, dict[str, Any]]]]:
         "progress": signals.compression_progress,
         "completed": signals.compression_completed,
         "withdrawn": signals.compression_withdrawn,
+        "changed": signals.summary_changed,
     }
     receivers = []
     for name, signal in named.items():
@@ -746,6 +747,39 @@ async def test_an_edit_is_checked_and_kept(conversation: Conversation) -> None:
     assert await services.redo(conversation.pk, transcript=TRANSCRIPT) == 4
     assert await services.restore(conversation.pk, 0, transcript=TRANSCRIPT) == 5
     assert (await database(stored, conversation)).compressed_context == ""
+
+
+async def test_each_change_of_a_persons_is_told_once(conversation: Conversation) -> None:
+    """Breaks when: a change does not go through ``_changed``, or is told before it is stored."""
+    await compress(conversation, scripted(GOOD))
+    text = (await database(stored, conversation)).compressed_context
+    seen: dict[str, Any] = {"transcript": TRANSCRIPT}
+    with recorded() as heard:
+        await edit(conversation, text.replace("words", "birds"), expected_version=1)
+        await services.undo(conversation.pk, **seen, expected_version=2)
+        await services.redo(conversation.pk, **seen, expected_version=3)
+        await services.restore(conversation.pk, 1, **seen, expected_version=4)
+        await services.clear(conversation.pk, **seen)
+    assert heard == [
+        ("changed", {"conversation_id": conversation.pk, "version": version})
+        for version in (2, 3, 4, 5, 6)
+    ]
+
+
+async def test_what_a_person_read_before_another_change_is_refused(
+    conversation: Conversation,
+) -> None:
+    """Breaks when: ``expected_version`` is not compared in the change's own transaction."""
+    await compress(conversation, scripted(GOOD))
+    seen: dict[str, Any] = {"transcript": TRANSCRIPT, "expected_version": 0}
+    with recorded() as heard:
+        for change in (services.undo, services.redo):
+            with pytest.raises(StaleVersion):
+                await change(conversation.pk, **seen)
+        with pytest.raises(StaleVersion):
+            await services.restore(conversation.pk, 0, **seen)
+    assert heard == []
+    assert (await database(stored, conversation)).compression_version == 1
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(600, True), (601, False)])

@@ -31,7 +31,7 @@ class Hastened(AppConfig):
 
     def ready(self) -> None:
         """Change the constants of this process, which is a test's own."""
-        from chatapp import consumers
+        from chatapp.consumers import conversation
         from chatapp.conversations.turns import progress, sending
         from chatapp.deployment import daphne
         from chatapp.live import bus
@@ -41,7 +41,7 @@ class Hastened(AppConfig):
         sending.LEASE = LEASE
         progress.LEASE = LEASE  # type: ignore[attr-defined]
         upkeep.RENEWAL_INTERVAL, upkeep.SWEEP_INTERVAL = RENEWAL, SWEEP
-        consumers.LIFETIME, consumers.LIFETIME_SPREAD = LIFETIME, LIFETIME / 2
+        conversation.LIFETIME, conversation.LIFETIME_SPREAD = LIFETIME, LIFETIME / 2
         daphne.PING_INTERVAL, daphne.PING_TIMEOUT = PING_INTERVAL, PING_TIMEOUT
         # What one conversation teaches of a model changes the figures of all others, which are told
         # at their next look: each comparison of a screen would wait for it.

@@ -5,10 +5,10 @@ for its last requests.
 from __future__ import annotations
 
 from django.db.models import Sum
-from django.db.models.functions import Substr
 
-from chatapp.context.request import StoredMessage, visible_messages, wire_of
-from chatapp.models import Conversation, Message
+from chatapp.context.request import visible_messages, wire_of
+from chatapp.conversations.messages.stored import as_values, live
+from chatapp.models import Conversation
 from compression.planning.projection import Report
 
 # Messages up to which the tail is counted exactly, with the notices for turns without a reply. A
@@ -16,6 +16,8 @@ from compression.planning.projection import Report
 MOST_COUNTED = 500
 # Characters read from a message to see whether it has text.
 A_LOOK = 64
+# The fields of a StoredMessage by which its tokens are counted.
+COUNTED = ("seq", "role", "text", "token_count", "tool_calls", "tool_call_id", "turn_open")
 # Latest turns searched for a provider's count; some of them may have failed.
 LOOKED_AT = 10
 
@@ -23,32 +25,11 @@ LOOKED_AT = 10
 def tail_tokens(row: Conversation) -> int:
     """Ruler tokens of the part of the tail that is sent."""
     after = max(row.compressed_through, row.truncated_through)
-    live = Message.objects.filter(conversation=row, superseded_at__isnull=True, seq__gt=after)
+    found = live(row.pk).filter(seq__gt=after)
     if row.next_seq - 1 - after > MOST_COUNTED:
-        total: int | None = live.aggregate(total=Sum("token_count"))["total"]
+        total: int | None = found.aggregate(total=Sum("token_count"))["total"]
         return total or 0
-    found = live.order_by("seq").values_list(
-        "seq",
-        "role",
-        Substr("text", 1, A_LOOK),
-        "token_count",
-        "tool_calls",
-        "tool_call_id",
-        "turn_id",
-        "turn__finished_at",
-    )
-    tail = [
-        StoredMessage(
-            seq=seq,
-            role=role,
-            text=text,
-            token_count=token_count,
-            tool_calls=tuple(tool_calls),
-            tool_call_id=tool_call_id,
-            turn_open=turn is not None and finished_at is None,
-        )
-        for seq, role, text, token_count, tool_calls, tool_call_id, turn, finished_at in found
-    ]
+    tail = as_values(found, names=COUNTED, characters=A_LOOK)
     return sum(one.tokens for one in wire_of(visible_messages(tail)))
 
 

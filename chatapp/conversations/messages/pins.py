@@ -7,7 +7,8 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import live, message_view
+from chatapp.conversations.messages.reading import message_view
+from chatapp.conversations.messages.stored import live
 from chatapp.conversations.ownership import owned
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.live.view_models import MessageView

@@ -17,6 +17,7 @@ from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.listing import origin
 from chatapp.conversations.messages.measures import reports, tail_tokens
 from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
+from chatapp.conversations.messages.stored import as_values, live
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.errors import NotFound
@@ -110,6 +111,7 @@ def _turn_view(row: Turn, replies: list[tuple[int, int]]) -> TurnView:
         first_token_at=row.first_token_at,
         finished_at=row.finished_at,
         error=row.error,
+        retry_notice=row.retry_notice,
         finish_reason=row.finish_reason,
         usage=usage_view(row),
         ruler_tokens=sum(count - MESSAGE_OVERHEAD for _, count in replies if count > 0),
@@ -136,67 +138,6 @@ def conversation_view(row: Conversation) -> ConversationView:
     )
 
 
-def live(conversation_id: int) -> QuerySet[Message]:
-    """The messages that are not superseded."""
-    return Message.objects.filter(conversation_id=conversation_id, superseded_at__isnull=True)
-
-
-_STORED = (
-    "seq",
-    "role",
-    "text",
-    "token_count",
-    "status",
-    "added_context",
-    "tool_calls",
-    "tool_call_id",
-    "tool_name",
-    "masked_at",
-    "pinned_at",
-    "turn_id",
-    "turn__status",
-    "turn__finished_at",
-)
-
-
-def _stored(rows: QuerySet[Message]) -> list[StoredMessage]:
-    """The rows as values, in order of seq; model instances would take three times as long."""
-    return [
-        StoredMessage(
-            seq=seq,
-            role=role,
-            text=text,
-            token_count=token_count,
-            status=status,
-            added_context=added_context,
-            tool_calls=tuple(tool_calls),
-            tool_call_id=tool_call_id,
-            tool_name=tool_name,
-            masked=masked_at is not None,
-            pinned=pinned_at is not None,
-            turn=turn,
-            turn_status=turn_status or "complete",
-            turn_open=turn is not None and finished_at is None,
-        )
-        for (
-            seq,
-            role,
-            text,
-            token_count,
-            status,
-            added_context,
-            tool_calls,
-            tool_call_id,
-            tool_name,
-            masked_at,
-            pinned_at,
-            turn,
-            turn_status,
-            finished_at,
-        ) in rows.order_by("seq").values_list(*_STORED)
-    ]
-
-
 def stored_messages(
     conversation_id: int, *, after_seq: int, through_seq: int | None = None
 ) -> list[StoredMessage]:
@@ -204,7 +145,7 @@ def stored_messages(
     rows = live(conversation_id).filter(seq__gt=after_seq)
     if through_seq is not None:
         rows = rows.filter(seq__lte=through_seq)
-    return _stored(rows)
+    return as_values(rows)
 
 
 def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
@@ -212,7 +153,7 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
     pinned: tuple[StoredMessage, ...] = ()
     if row.compressed_through:
         rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
-        pinned = tuple(_stored(rows))
+        pinned = tuple(as_values(rows))
     digest = salted_hmac(
         "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
     ).hexdigest()

@@ -6,9 +6,10 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
+from chatapp.conversations.messages.stored import live
 from chatapp.live import compression_progress
 from chatapp.live.view_models import CompressionView
-from chatapp.models import Conversation, Message, Summary
+from chatapp.models import Conversation, Summary
 from compression import store
 from compression.database import across
 from compression.types import Progress, Trigger
@@ -95,12 +96,8 @@ def _truncated(row: Conversation) -> int:
     """Number of messages after the boundary that are left out of requests."""
     if row.truncated_through <= row.compressed_through:
         return 0
-    return Message.objects.filter(
-        conversation=row,
-        superseded_at__isnull=True,
-        seq__gt=row.compressed_through,
-        seq__lte=row.truncated_through,
-    ).count()
+    left_out = live(row.pk).filter(seq__gt=row.compressed_through, seq__lte=row.truncated_through)
+    return left_out.count()
 
 
 def _truncated_because(row: Conversation) -> str:

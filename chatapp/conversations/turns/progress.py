@@ -111,7 +111,7 @@ def stops_requested(turn_ids: Sequence[int]) -> list[int]:
 
 def store_retry_notice(turn_id: int, error: dict[str, Any]) -> None:
     """Store why a reply is late; its first piece or the turn's end clears that."""
-    Turn.objects.filter(pk=turn_id, finished_at=None).update(error=error)
+    Turn.objects.filter(pk=turn_id, finished_at=None).update(retry_notice=error)
 
 
 def first_tokens(turn_ids: Sequence[int]) -> None:
@@ -120,7 +120,7 @@ def first_tokens(turn_ids: Sequence[int]) -> None:
         Turn.objects.filter(pk__in=turn_ids, finished_at=None).update(
             status=TurnStatus.STREAMING,
             first_token_at=Coalesce(F("first_token_at"), Now()),
-            error=None,
+            retry_notice=None,
         )
 
 
@@ -154,6 +154,7 @@ def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> En
         status=ending.status,
         error=ending.error,
         error_code=(ending.error or {}).get("code", ""),
+        retry_notice=None,
         finish_reason=ending.finish_reason[:64],
         prompt_tokens=ending.prompt_tokens,
         completion_tokens=ending.completion_tokens,
@@ -232,6 +233,7 @@ def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) 
         status=TurnStatus.INTERRUPTED,
         error=interruption(kept=kept),
         error_code=INTERRUPTED,
+        retry_notice=None,
         finished_at=Now(),
         event_no=event_no,
     )

@@ -6,7 +6,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatapp.conversations.messages import paging
-from chatapp.conversations.messages.reading import live, message_view
+from chatapp.conversations.messages.reading import message_view
+from chatapp.conversations.messages.stored import live
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.turns.sending import Accepted, begin, locked, open_turn
 from chatapp.errors import NotFound, Summarised, TurnOpen

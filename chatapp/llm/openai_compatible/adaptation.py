@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from chatapp.llm.client import ChatRequest
+from chatapp.llm.client import ChatRequest, without_system_role
 from chatapp.llm.errors import LLMError
 from chatapp.llm.lessons import Value as Learned
 
-__all__ = ["Adaptation", "Learned", "objection", "without_system_role"]
+__all__ = ["Adaptation", "Learned", "objection"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,17 +104,3 @@ def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adapt
         if sent[name] and getattr(known, name) and any(sign in said for sign in signs):
             return replace(known, **{name: False})
     return None
-
-
-def without_system_role(messages: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The same messages with the text of the system messages heading the first user message."""
-    texts = [str(m.get("content") or "") for m in messages if m.get("role") == "system"]
-    others = [m for m in messages if m.get("role") != "system"]
-    head = "\n\n".join(text for text in texts if text)
-    first = next((i for i, m in enumerate(others) if m.get("role") == "user"), None)
-    if first is None:
-        return [{"role": "user", "content": head}, *others] if head else others
-    if head:
-        content = f"{head}\n\n{others[first].get('content') or ''}"
-        others[first] = {**others[first], "content": content}
-    return others

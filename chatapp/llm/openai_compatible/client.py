@@ -43,10 +43,10 @@ from chatapp.llm.errors import (
 from chatapp.llm.lessons import TRIAL
 from chatapp.llm.openai_compatible.adaptation import Adaptation, Learned, objection
 from chatapp.llm.openai_compatible.classify import MAX_BODY, from_response
-from chatapp.llm.openai_compatible.http11 import DirectTransport
 from chatapp.llm.openai_compatible.limits import Clock, Limits
 from chatapp.llm.openai_compatible.listing import read_models
 from chatapp.llm.openai_compatible.sse import MAX_EVENT_BYTES, StreamDecoder
+from chatapp.llm.openai_compatible.transport import AiohttpTransport
 from chatapp.llm.openai_compatible.transport_errors import opening_error, reading_error
 
 #: (model, field of its profile, value): supports_usage, supports_json_schema,
@@ -97,7 +97,7 @@ class OpenAIClient:
         self._secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
         timeout = httpx2.Timeout(None, connect=self._limits.connect, pool=self._limits.connect)
         transport = _transport()
-        # The library's own connections give one chunk at a time, however many have come.
+        # The HTTP library's own connections give one chunk at a time, however many have come.
         self._gather = gather if transport else lambda: 0.0
         self._http = httpx2.AsyncClient(
             transport=transport,
@@ -354,11 +354,11 @@ def _still_believed(learned: Adaptation, seconds: float) -> Adaptation:
     return Adaptation(knows_max_tokens=learned.knows_max_tokens or forgotten)
 
 
-def _transport() -> DirectTransport | None:
-    """Connections of our own; None, the library's, where the environment names a proxy."""
+def _transport() -> AiohttpTransport | None:
+    """Connections of aiohttp; None, the HTTP library's, where the environment names a proxy."""
     if getproxies().keys() & {"http", "https", "all"}:
         return None
-    return DirectTransport(most=MAX_CONNECTIONS, keepalive=KEEPALIVE)
+    return AiohttpTransport(most=MAX_CONNECTIONS, keepalive=KEEPALIVE)
 
 
 def split_credentials(base_url: str) -> tuple[str, tuple[str, str] | None]:

@@ -116,6 +116,7 @@ def test_a05_inactive_staff_are_signed_out(summary: Summary) -> None:
     assert client.get(summary_path(summary)).status_code == 302
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a09_demoted_staff_lose_the_next_page(summary: Summary) -> None:
     """A09: rights are looked at with each request, not when the session began."""
     person = staff("demoted", "view_summary", "change_summary")
@@ -486,6 +487,7 @@ def test_deleting_a_person_says_how_much_goes_with_them(
 
 
 @pytest.mark.storage
+@pytest.mark.django_db(transaction=True)
 def test_n09_the_record_of_a_look_outlives_everybody(root: Client, summary: Summary) -> None:
     """N09: whoever looked, whose conversation it was, and the conversation.
 

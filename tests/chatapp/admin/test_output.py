@@ -51,6 +51,7 @@ def root() -> Client:
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.django_db(transaction=True)
 def test_x07_x08_i22_text_of_anyone_is_inert(root: Client, alice: User, payload: str) -> None:
     """X07, X08, I22: summary, title, message, names and reasons are text on every admin page.
 
@@ -113,6 +114,7 @@ def test_x09_what_deceives_the_eye_is_shown_as_what_it_is(alice: User) -> None:
     assert "⟦U+E006F and 5 more⟧" in page(reader, summary_path(summary))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_n07_who_edits_a_summary_sees_what_hides_in_it(root: Client, alice: User) -> None:
     """N07: a form's field holds the text as it is stored, so the marks stand beneath it.
 

@@ -24,6 +24,8 @@ from chatapp.context.request import (
     wire_of,
 )
 from chatapp.context.tokens import message_tokens
+from chatapp.llm.client import Message
+from chatapp.llm.profiles import Profile
 from compression.tokens import CharacterCounter
 from compression.types import Item
 from tests.growth import growth
@@ -68,11 +70,14 @@ def snapshot_of(
     return ConversationSnapshot(**{**values, **more})
 
 
-def request_for(
-    snapshot: ConversationSnapshot, *, system_role: bool = True, **more: Any
-) -> BuiltRequest:
+def request_for(snapshot: ConversationSnapshot, **more: Any) -> BuiltRequest:
     sized = request_sizes(snapshot, COUNTER, window=8000, reserve=2000, calibration=1.3)
-    return build_request(snapshot, sized, system_role=system_role, **more)
+    return build_request(snapshot, sized, **more)
+
+
+def sent_for(snapshot: ConversationSnapshot, *, system_role: bool) -> tuple[Message, ...]:
+    profile = Profile(name="m", supports_system_role=system_role)
+    return profile.messages(request_for(snapshot).messages)
 
 
 @st.composite
@@ -116,10 +121,10 @@ def bases(draw: st.DrawFn) -> ConversationSnapshot:
     )
 
 
-def check_shape(messages: tuple[dict[str, Any], ...], *, system_role: bool = True) -> None:
+def check_shape(messages: tuple[Message, ...], *, system_role: bool = True) -> None:
     """I15, of one request as it is sent."""
     roles = [one["role"] for one in messages]
-    if system_role or roles == ["system"]:
+    if system_role:
         assert roles[0] == "system"
         roles, messages = roles[1:], messages[1:]
     assert "system" not in roles
@@ -151,7 +156,7 @@ def test_i15_requests_are_well_formed(snapshot: ConversationSnapshot, system_rol
     Breaks when: results are matched over the whole tail instead of right behind their call, or a
     leading assistant message gets no user message before it.
     """
-    check_shape(request_for(snapshot, system_role=system_role).messages, system_role=system_role)
+    check_shape(sent_for(snapshot, system_role=system_role), system_role=system_role)
 
 
 def test_a_result_answers_only_the_call_right_before_it() -> None:
@@ -245,8 +250,8 @@ def test_i17_a_later_request_begins_with_the_earlier_one(
         seq = 11 + number * 10
         question = message(seq, "user", f"question {seq}", turn_status="waiting", turn_open=True)
         begun = message(seq + 1, "assistant", "", turn_status="waiting", turn_open=True)
-        built = request_for(snapshot_of([*tail, question, begun], **more), system_role=system_role)
-        now = [json.dumps(one) for one in built.messages]
+        sent = sent_for(snapshot_of([*tail, question, begun], **more), system_role=system_role)
+        now = [json.dumps(one) for one in sent]
         assert now[: len(before)] == before
         assert len(now) > len(before)
         before = now
@@ -256,7 +261,7 @@ def test_i17_a_later_request_begins_with_the_earlier_one(
 def test_i17_without_a_system_role_its_text_heads_the_first_message() -> None:
     """Breaks when: the instructions head the last user message, which moves with every turn."""
     tail = [message(1, "user", "first"), message(2, "assistant", "yes"), message(3, "user", "next")]
-    sent = request_for(snapshot_of(tail, system_prompt="Be kind."), system_role=False).messages
+    sent = sent_for(snapshot_of(tail, system_prompt="Be kind."), system_role=False)
     assert [one["role"] for one in sent] == ["user", "assistant", "user"]
     assert sent[0]["content"].startswith(instructions(snapshot_of([], system_prompt="Be kind.")))
     assert sent[0]["content"].endswith("\n\nfirst")

@@ -13,7 +13,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 
-from chatapp import consumers, wiring
+from chatapp import wiring
+from chatapp.consumers import following
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, TurnStatus
@@ -124,7 +125,7 @@ async def test_what_is_on_its_way_is_not_read_as_well(
 
     Breaks when: a text that is stored and not yet told is taken for lost at once.
     """
-    monkeypatch.setattr(consumers, "LOOK_OPEN", 0.01)
+    monkeypatch.setattr(following, "LOOK_OPEN", 0.01)
     accepted = await elsewhere(alice, code)
     await wiring.announcer().begun(accepted)
     await screen.until("turn-started")
@@ -296,7 +297,7 @@ async def test_the_end_of_a_run_elsewhere_is_told_though_its_word_never_comes(
     Breaks when: a viewer that was told of a run is not owed its end; or the look that meets it
     reads the row's fields one after the other.
     """
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     token = await store.aclaim(pk, trigger=Trigger.MANUAL, locks_input=True)
     assert token
     viewer = Screen(chat_client, long, html=html)
@@ -396,8 +397,8 @@ async def test_i4_whatever_is_stored_is_told_without_a_look(
 
     Breaks when: something raises the number of changes, or changes a message, and tells nobody.
     """
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 1000.0)
-    monkeypatch.setattr(consumers, "LOOK_OPEN", 1000.0)
+    monkeypatch.setattr(following, "LOOK_IDLE", 1000.0)
+    monkeypatch.setattr(following, "LOOK_OPEN", 1000.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
@@ -423,7 +424,7 @@ async def test_i4_masked_tool_results_are_told(
     deps = FittingDeps(
         profile=PROFILE,
         counter=COUNTER,
-        changed=lambda: wiring.announcer().summary(pk),
+        changed=lambda: wiring.announcer().summary_changed(conversation_id=pk),
         masked=lambda masked: wiring.announcer().masked(pk, masked),
         engine_for=lambda _: engine(CountingSummarizer()),
     )

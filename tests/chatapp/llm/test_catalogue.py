@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from chatapp.conversations.profiles import alearn, forget
-from chatapp.llm.catalogue import LIST_LIVES, PROFILE_LIVES, SILENCE_LIVES, Catalogue
+from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.errors import LLMError, ModelUnknown
+from chatapp.llm.known_profiles import PROFILE_LIVES
+from chatapp.llm.model_list import LIST_LIVES, SILENCE_LIVES
 from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.llm.profiles import PriceFigures, Profile
 from chatapp.models import ModelProfile

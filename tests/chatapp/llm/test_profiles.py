@@ -8,10 +8,7 @@ import pytest
 
 from chatapp.llm.client import ModelInfo
 from chatapp.llm.prices import PriceList, price_figures
-from chatapp.llm.profiles import (
-    PriceFigures,
-    resolve_profile,
-)
+from chatapp.llm.profiles import PriceFigures, Profile, resolve_profile
 
 SERVER = ModelInfo(name="m", window=32_000, max_output_tokens=2000, source="max_model_len")
 PRICES = PriceFigures(window=128_000, input_price=Decimal(2), output_price=Decimal(8))
@@ -98,3 +95,35 @@ def test_price_data_that_cannot_be_read_are_asked_for_again(
         broken.setattr("chatapp.llm.prices.sys.executable", "/nowhere/python")
         assert prices(["gpt-4o-mini"]) == {}
     assert prices(["gpt-4o-mini"]) == {"gpt-4o-mini": price_figures("gpt-4o-mini")}
+
+
+RULES = {"role": "system", "content": "Rules."}
+QUESTION = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "taken"),
+    [
+        ([RULES, QUESTION], [{"role": "user", "content": "Rules.\n\nHi"}]),
+        ([RULES], [{"role": "user", "content": "Rules."}]),
+        ([{"role": "assistant", "content": "x"}], [{"role": "assistant", "content": "x"}]),
+    ],
+)
+def test_without_a_system_role_its_text_heads_the_first_user_message(
+    messages: list[dict[str, str]], taken: list[dict[str, str]]
+) -> None:
+    assert list(Profile(name="m").messages(messages)) == messages
+    assert list(Profile(name="m", supports_system_role=False).messages(messages)) == taken
+
+
+def test_a_request_asks_for_nothing_that_its_model_refuses() -> None:
+    """Breaks when: a call of a model is put together beside its profile, or a fact is left out."""
+    schema = {"type": "json_schema"}
+    knows = Profile(name="m").request([RULES, QUESTION], max_tokens=5, response_format=schema)
+    assert (knows.messages, knows.response_format) == ((RULES, QUESTION), schema)
+    assert (knows.model, knows.max_tokens, knows.include_usage) == ("m", 5, True)
+    old = Profile(
+        name="m", supports_system_role=False, supports_json_schema=False, supports_usage=False
+    ).request([RULES, QUESTION], max_tokens=5, response_format=schema)
+    assert [one["role"] for one in old.messages] == ["user"]
+    assert (old.response_format, old.include_usage) == (None, False)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatapp.rendering.titles import TITLE_LENGTH, first_words
+from chatapp.rendering.titles import first_words
+from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_long_word_is_cut_within() -> None:
 @given(st.text(alphabet=st.characters(), max_size=300))
 def test_a_title_is_short_one_line_and_storable(text: str) -> None:
     title = first_words(text)
-    assert len(title) <= TITLE_LENGTH
+    assert len(title) <= AUTOMATIC_TITLE_LENGTH
     assert title == " ".join(title.split())
     assert title.encode().decode() == title
     assert "\x00" not in title
@@ -52,4 +53,4 @@ def test_a_title_is_short_one_line_and_storable(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["[", "![", "](", "*", "_", "`", "> ", "- ", "a_", "---", " \t"])
 def test_a_hostile_message_takes_no_time(unit: str) -> None:
-    assert len(first_words(unit * 100_000)) <= TITLE_LENGTH
+    assert len(first_words(unit * 100_000)) <= AUTOMATIC_TITLE_LENGTH

@@ -39,9 +39,9 @@ def test_i22_who_comes_late_is_shown_the_rest_once(flushes: list[tuple[str, bool
             # A page that is loaded now shows all of it.
             closed, shown_open = StreamRenderer.split(text)
             continue
-        while stream.unseen:
-            stream.catch_up()
-        update = stream.render()
+        while stream.rendering.unseen:
+            stream.rendering.catch_up()
+        update = stream.rendering.render()
         closed, shown_open = closed + update.closed_html, update.open_html
     assert (closed, shown_open) == StreamRenderer.split(text)
 
@@ -55,13 +55,13 @@ def test_i25_what_nobody_looked_at_is_rendered_in_portions() -> None:
     for number in range(PORTION // 10):
         told(stream, f"Paragraph number {number}.\n\n", shown=False)
     portions = 0
-    while stream.unseen:
-        assert stream.to_render > 0
-        stream.catch_up()
+    while stream.rendering.unseen:
+        assert stream.rendering.to_render > 0
+        stream.rendering.catch_up()
         portions += 1
     assert portions == -(-len(stream.text) // PORTION)
     told(stream, "The last one.", shown=True)
-    update = stream.render()
+    update = stream.rendering.render()
     before, _ = StreamRenderer.split(stream.text.removesuffix("The last one."))
     closed, shown_open = StreamRenderer.split(stream.text)
     assert (before + update.closed_html, update.open_html) == (closed, shown_open)

@@ -14,7 +14,8 @@ from django.test import AsyncClient
 
 from chatapp.llm.demo import DemoClient
 from chatapp.models import Conversation, TitleSource
-from chatapp.turns.titles import TITLE_LENGTH, usable
+from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
+from chatapp.turns.titles import usable
 from tests.fake_scripts import Done, Finish, Script, Text, Wait, failing, saying
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
@@ -149,7 +150,7 @@ async def test_the_demo_model_is_not_asked(
         ("„Ein Plan“", "Ein Plan"),
         ("  \n", ""),
         ("two\nlines", ""),
-        ("a" * (TITLE_LENGTH + 1), ""),
+        ("a" * (AUTOMATIC_TITLE_LENGTH + 1), ""),
         ("a\u202eb", "ab"),
     ],
 )

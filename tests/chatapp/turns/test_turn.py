@@ -436,6 +436,10 @@ async def test_a_model_without_a_system_role_is_asked_without_one(
     (request,) = asked_of(stage)
     check_shape(tuple(request["messages"]), system_role=False)
     assert row.compressed_context in request["messages"][0]["content"]
+    # Nor is it asked with one for the summary.
+    asked = [{part["role"] for part in one.json["messages"]} for one in stage.upstream.chats]
+    assert len(asked) > 1
+    assert not any("system" in roles for roles in asked)
 
 
 async def test_regenerating_sends_nothing_superseded(alice: User, tmp_path: Path) -> None:

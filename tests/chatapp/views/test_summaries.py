@@ -72,7 +72,7 @@ async def test_i29_the_call_for_a_summary_is_noted_with_its_conversation(
 ) -> None:
     """I29: so that the activity of the conversation tells of it.
 
-    Breaks when: ``commands.compact`` starts the run outside ``activity.about``.
+    Breaks when: ``summaries.compact`` starts the run outside ``activity_log.about``.
     """
     told = (await client.get(f"/c/{compressed}/activity/", headers=JSON)).json()
     assert [one.get("purpose", "reply") for one in told["calls"]] == ["summary", *["reply"] * 5]

@@ -6,7 +6,7 @@ import pytest
 
 from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import RequestRefused
-from chatapp.llm.openai_compatible.adaptation import Adaptation, objection, without_system_role
+from chatapp.llm.openai_compatible.adaptation import Adaptation, objection
 
 REQUEST = ChatRequest(
     model="m",
@@ -77,12 +77,3 @@ def test_nothing_is_left_out_that_was_not_sent() -> None:
 def test_other_refusals_change_nothing() -> None:
     error = RequestRefused(provider_message="Invalid temperature")
     assert objection(error, REQUEST, Adaptation()) is None
-
-
-def test_the_system_text_needs_no_user_message() -> None:
-    assert without_system_role([{"role": "system", "content": "Rules."}]) == [
-        {"role": "user", "content": "Rules."}
-    ]
-    assert without_system_role([{"role": "assistant", "content": "x"}]) == [
-        {"role": "assistant", "content": "x"}
-    ]

@@ -397,6 +397,31 @@ async def test_a_connection_closed_without_an_answer_is_tried_again(
     assert len(asked) == QUICK.attempts
 
 
+async def test_a_kept_connection_that_the_server_has_closed_is_no_error(make: MakeClient) -> None:
+    """Servers close idle connections, and may do so while the next request is on its way.
+
+    Breaks when: ``opening_error`` takes a connection that broke for one not worth another try.
+    """
+    body = b'{"choices": [{"message": {"content": "Whole"}, "finish_reason": "stop"}]}'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for kept in (False, True):
+            asked.append(kept)
+            await reader.readuntil(b"\r\n\r\n")
+            if not kept:
+                writer.write(head % len(body) + body)
+        writer.close()
+
+    asked: list[bool] = []
+    server = await asyncio.start_server(answer_once, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        client = make(base_url=f"http://127.0.0.1:{port}/v1")
+        assert [(await client.complete(REQUEST)).text for _ in range(2)] == ["Whole", "Whole"]
+    assert asked == [False, True, False, True]
+
+
 @pytest.mark.parametrize(
     ("limits", "steps", "limit"),
     [

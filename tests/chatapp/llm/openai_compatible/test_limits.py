@@ -57,7 +57,8 @@ async def test_l08_a_wait_within_the_budget_is_waited_for(stage: Stage) -> None:
     """And its viewers are told meanwhile, with the seconds that are left; so is who comes then.
 
     Breaks when: a busy server is not asked again, nobody is told why nothing comes, or only who was
-    there is told, or the turn keeps its reason when the first piece has come.
+    there is told, or the turn keeps its reason when the first piece has come, or takes it for the
+    error that it ended with.
     """
     gate = asyncio.Event()
     here = Script(steps=(Text("He"), Wait(gate), *saying("re").steps))
@@ -72,14 +73,17 @@ async def test_l08_a_wait_within_the_budget_is_waited_for(stage: Stage) -> None:
     (html,) = [one.html for one in stage.seen if one.type == "error"]
     assert f'id="m-{accepted.reply_seq}-late"' in html
     assert 'data-retry-after="1.0"' in html
-    await until(lambda: turn_of(accepted).error is not None)
+    await until(lambda: turn_of(accepted).retry_notice is not None)
     fresh = await stage.services.apage(stage.owner.pk, stage.code)
     assert fresh.turn is not None
-    assert fresh.turn.error == told["error"]
+    assert (fresh.turn.error, fresh.turn.retry_notice) == (None, told["error"])
+    # Clients read both under one name.
+    as_told = fresh.turn.as_json()
+    assert (as_told["error"], "retry_notice" in as_told) == (told["error"], False)
     (late,) = re.findall(r'data-retry-after="1.0" data-from="[^"]+" data-asked', html)
     assert late in render_article(article_of(fresh.messages[-1], turn=fresh.turn))
     await stage.told("delta", turn=accepted.turn)
-    assert await until(lambda: turn_of(accepted).error is None) < 10
+    assert await until(lambda: turn_of(accepted).retry_notice is None) < 10
     gate.set()
     turn = await stage.ended(accepted)
     assert turn.status == "complete"

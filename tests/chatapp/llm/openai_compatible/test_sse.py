@@ -21,7 +21,7 @@ from chatapp.llm.errors import (
     RequestRefused,
     ServerFault,
 )
-from chatapp.llm.openai_compatible import sse
+from chatapp.llm.openai_compatible import bounds, sse
 from chatapp.llm.openai_compatible.sse import StreamDecoder
 
 DONE = b"data: [DONE]\n\n"
@@ -508,7 +508,7 @@ def test_n06_what_says_nothing_is_ended(name: str) -> None:
     said = list(decoder.feed(delta(content="Said. ")))
     piece = EMPTY[name] * max(1, 65536 // len(EMPTY[name]))
     sent, ended = 0, None
-    while ended is None and sent <= 2 * sse.EMPTY_BYTES:
+    while ended is None and sent <= 2 * bounds.EMPTY_BYTES:
         sent += len(piece)
         try:
             said += decoder.feed(piece)
@@ -518,16 +518,16 @@ def test_n06_what_says_nothing_is_ended(name: str) -> None:
     assert ended.retryable
     assert said == [TextChunk(text="Said. ")]
     # Of small ones the pieces are too many, long before the bytes are.
-    assert sent <= sse.EMPTY_BYTES + sse.MAX_EVENT_BYTES
+    assert sent <= bounds.EMPTY_BYTES + sse.MAX_EVENT_BYTES
     if len(EMPTY[name]) < 100_000:
-        assert sent < sse.EMPTY_BYTES / 2
+        assert sent < bounds.EMPTY_BYTES / 2
 
 
 def test_n06_a_long_reply_may_come_letter_by_letter() -> None:
     """Breaks when: what says something counts as if it said nothing."""
     whole = b"event: message\n" + delta(content="x", role="assistant")
     decoder = StreamDecoder()
-    letters = sse.EMPTY_LINES // 2
+    letters = bounds.EMPTY_PIECES // 2
     for _ in range(letters // 100):
         assert list(decoder.feed(whole * 100)) == [TextChunk(text="x" * 100)]
     assert decoder.characters == letters
@@ -536,7 +536,7 @@ def test_n06_a_long_reply_may_come_letter_by_letter() -> None:
 def test_n06_a_model_may_think_unheard() -> None:
     """An empty piece for each of 128,000 hidden tokens, and comments between them.
 
-    Breaks when: EMPTY_LINES is less than the longest reasoning takes.
+    Breaks when: EMPTY_PIECES is less than the longest reasoning takes.
     """
     hidden = (delta(content="") * 100 + b": still here\n\n") * 1280
     decoded = Decoded(hidden, delta(content="42", finish="stop"), DONE)

@@ -11,7 +11,8 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
 
-from chatapp import consumers, wiring
+from chatapp import wiring
+from chatapp.consumers import conversation, following
 from chatapp.live import events
 from chatapp.live.bus import BACKLOG, Bus
 from chatapp.models import Conversation, Message
@@ -59,8 +60,8 @@ async def test_i4_d06_cut_off_at_any_event(
 ) -> None:
     """I4, D06: disconnected after so many events, and again, and back with ``after``.
 
-    Breaks when: ``_catch_up`` sends less than what changed since ``after``, or a delta is passed
-    on whose offset does not continue what the viewer has.
+    Breaks when: ``CatchUp.tell_state`` sends less than what changed since ``after``, or a delta
+    is passed on whose offset does not continue what the viewer has.
     """
     upstream.enqueue(slow(30))
     await send(chat_client, code, f"Question {index}")
@@ -91,8 +92,8 @@ async def test_i4_d03_when_every_message_is_lost(
     Breaks when: ``_look`` does not compare the numbers, or does not look.
     """
     monkeypatch.setattr(Bus, "_deliver", lambda *_: None)
-    monkeypatch.setattr(consumers, "LOOK_OPEN", 0.05)
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    monkeypatch.setattr(following, "LOOK_OPEN", 0.05)
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     await screen.disconnect()
     await screen.connect()
     await screen.next()
@@ -243,7 +244,7 @@ async def test_d05_a_burst_ends_in_one_state(
 
     Breaks when: ``Subscription.put`` drops without saying so.
     """
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 1000.0)
+    monkeypatch.setattr(following, "LOOK_IDLE", 1000.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
@@ -267,7 +268,7 @@ async def test_i4_what_another_conversation_teaches_changes_the_figures_here(
 
     Breaks when: ``_look`` compares what is stored of the conversation only.
     """
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     await send(chat_client, code)
     while not screen.title:
         # By its own event, or by the state of a look that was faster.
@@ -311,12 +312,12 @@ async def test_i20_a_revoked_viewer_is_sent_away(
 
     Breaks when: ``still_signed_in`` leaves out the session, its hash, or ``is_active``.
     """
-    assert consumers.LOOK_OPEN < consumers.LOOK_IDLE < 10
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 0.05)
+    assert following.LOOK_OPEN < following.LOOK_IDLE < 10
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.05)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
-    expected = consumers.SIGNED_OUT
+    expected = conversation.SIGNED_OUT
     match how:
         case "sign-out":
             await chat_client.post("/accounts/logout/")
@@ -327,7 +328,7 @@ async def test_i20_a_revoked_viewer_is_sent_away(
             await User.objects.filter(pk=alice.pk).aupdate(is_active=False)
         case "deletion":
             await chat_client.post(f"/c/{code}/delete/", headers=JSON)
-            expected = consumers.NO_SUCH_CONVERSATION
+            expected = conversation.NO_SUCH_CONVERSATION
     assert await screen.next() == {"type": "closed", "code": expected}
 
 
@@ -342,8 +343,8 @@ async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
 
     Breaks when: a look that asks nobody puts the next question off.
     """
-    monkeypatch.setattr(consumers, "LOOK_OPEN", 0.03)
-    monkeypatch.setattr(consumers, "LOOK_IDLE", 1.0)
+    monkeypatch.setattr(following, "LOOK_OPEN", 0.03)
+    monkeypatch.setattr(following, "LOOK_IDLE", 1.0)
     await screen.disconnect()
     await screen.connect()
     await screen.until("state")
@@ -356,15 +357,15 @@ async def test_i20_a_reply_under_way_keeps_no_revoked_viewer(
     await chat_client.post("/accounts/logout/")
     while (event := await screen.next())["type"] != "closed":
         assert screen.turn is not None
-    assert event["code"] == consumers.SIGNED_OUT
+    assert event["code"] == conversation.SIGNED_OUT
     gate.set()
 
 
 async def test_our_own_end_brings_the_page_back(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "LIFETIME", 0.02)
-    monkeypatch.setattr(consumers, "LIFETIME_SPREAD", 0.01)
+    monkeypatch.setattr(conversation, "LIFETIME", 0.02)
+    monkeypatch.setattr(conversation, "LIFETIME_SPREAD", 0.01)
     await screen.disconnect()
     await screen.connect()
     while (event := await screen.next())["type"] == "state":

@@ -1,0 +1,5 @@
+"""Websockets: who may follow a conversation, catching up, and passing events on. Nothing else."""
+
+from chatapp.consumers.conversation import ConversationConsumer
+
+__all__ = ["ConversationConsumer"]
