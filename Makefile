@@ -1,39 +1,39 @@
-# Needs GNU make and Python 3.11 or later; `make help` lists what there is.
+# Needs GNU make and Python 3.11 or later; `make help` lists the targets.
 SHELL = /bin/sh
 PYTHON ?= python3
 PORT ?= 8000
 VENV = .venv
 PY = $(VENV)/bin/python
 PYTEST = $(PY) -m pytest
-# Tests wait for servers, browsers and databases about a third of their time, so that three workers
-# keep two cores busy; small portions spread the long tests over all of them.
+# Tests spend about a third of their time waiting for servers, browsers and databases, so three workers
+# keep two cores busy. Small portions spread the long tests over all workers.
 PARALLEL = -n 3 --maxschedchunk 4
-# The tests of what is pure, and of how files are laid out, with 20 examples where it is 100. They
-# need no running chat, browser or database; attacks by size (N02, N06, X10) are left to `make test`.
+# The tests of pure code and of the layout of files, with 20 Hypothesis examples instead of 100. They
+# need no running chat, browser or database. Attacks by size (N02, N06, X10) are left to `make test`.
 QUICK = $(addprefix tests/compression/,planning ledger judging summarizers test_tokens.py) \
 	$(addprefix tests/chatapp/,context llm rendering text transfer test_style_sheet.py test_template_loader.py) \
 	tests/test_architecture.py tests/test_packaging.py tests/test_templates.py
 QUICKLY = -n 2 -q --hypothesis-profile=quick -m "not (django_db or storage or events or browser or soak)" \
 	-k "not (n02 or n06 or x10 or linear_time)"
-# On these no compiler is needed: `make lock` fails when something locked has no wheel for one.
+# The Pythons that need no compiler: `make lock` fails if a locked package has no wheel for one of them.
 PYTHONS = 3.11 3.12 3.13 3.14
-# Behind a proxy with certificates of its own, only the system knows whom to trust: the second try,
-# which says what is wrong when it fails too.
+# If a proxy has its own certificates, only the system's store knows them: hence the second try (below),
+# which also prints the error if it fails too.
 SYNC = $(VENV)/bin/uv pip sync -q --require-hashes --python $(PY)
-# Local values, given to `make run` only and only where the environment has none: a deployment
-# that forgets its own refuses to start. By the shell itself: what a program is started with, as
-# `env` would be, every user of the computer can see.
+# Values for `make run` only, and only where the environment has none: a deployment without its own
+# refuses to start. The shell exports them, since every user of the computer can see a program's
+# arguments, and so those of `env`.
 LOCAL = export SECRET_KEY="$${SECRET_KEY:-$$(cat var/secret_key)}" \
 	ALLOWED_HOSTS="$${ALLOWED_HOSTS:-127.0.0.1,localhost}" \
 	ALLOWED_ORIGINS="$${ALLOWED_ORIGINS:-http://127.0.0.1:$(PORT),http://localhost:$(PORT)}" \
 	PORT=$(PORT);
-# Checking needs settings, and never a deployment's own.
+# Settings for the checks, which must never use a deployment's own.
 CHECKED = unset DATABASE_URL REDIS_URL; \
 	export SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')" \
 	ALLOWED_HOSTS=chat.example.org ALLOWED_ORIGINS=https://chat.example.org;
 
-# Containers set it for one program that starts once; here hundreds start, and each would compile
-# all that it imports anew.
+# Containers set this for a program that starts once. Here hundreds start, and each would compile its
+# imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL = help
@@ -45,13 +45,13 @@ help: ## list these targets
 run: $(VENV)/run var/secret_key var/static.stamp ## start the chat here, on PORT (8000), and print a sign-in link
 	@$(LOCAL) exec $(PY) manage.py serve --port $(PORT)
 
-quick: $(VENV)/dev ## under a minute: style, types, and what needs no running chat, browser or database
+quick: $(VENV)/dev ## in under a minute: style, types, and tests without a running chat, browser or database
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy chatapp compression tests
 	@env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(QUICKLY) $(QUICK)
 
-test: $(VENV)/dev ## everything: lint, what stores on PostgreSQL and Redis, the whole suite on SQLite
+test: $(VENV)/dev ## everything: lint, storage tests on PostgreSQL and Redis, the whole suite on SQLite
 	@$(PY) -m tests.services --chromium -- true
 	@failed=; \
 	echo "== Style, types, migrations, deployment"; \
@@ -73,10 +73,10 @@ lint: $(VENV)/dev ## style, types, migrations, deployment checks
 bench: $(VENV)/dev ## measure; CASE=name for one benchmark
 	$(PY) -m tests.benchmarks $(CASE)
 
-soak: $(VENV)/dev ## the tests that must wait longer than 10 seconds
+soak: $(VENV)/dev ## the tests that take longer than 10 seconds
 	$(PYTEST) -m soak
 
-lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml; see that there are wheels
+lock: $(VENV)/dev ## compile the lock files again from pyproject.toml, and check that wheels exist
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
 		--no-emit-find-links pyproject.toml -o requirements.txt
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \
@@ -88,7 +88,7 @@ lock: $(VENV)/dev ## compile the lock files anew from pyproject.toml; see that t
 			|| { echo "Not everything has a wheel for Python $$version."; exit 1; }; \
 	done
 
-# The environment. Whoever has tested here keeps the tools of testing.
+# The environment. An environment with the tools for testing keeps them.
 $(VENV)/uv: requirements-bootstrap.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Palimpsest needs Python 3.11 or later: make PYTHON=/path/to/python3.11 …"; exit 1; }
@@ -106,11 +106,11 @@ $(VENV)/dev: $(VENV)/uv requirements-dev.txt
 		$(SYNC) --system-certs requirements-dev.txt requirements-bootstrap.txt
 	@touch $@ $(VENV)/run
 
-# A secret of this computer's own, readable by its user only, made once.
+# This computer's own secret, made once and readable by its user only.
 var/secret_key: | $(VENV)/run
 	@umask 077; mkdir -p var; $(PY) -c 'import secrets; print(secrets.token_urlsafe(50))' > $@.new && mv $@.new $@
 
-# Directories too: they change when a file goes.
+# Directories count too: they change when a file is removed.
 var/static.stamp: $(VENV)/run var/secret_key $(shell find static)
 	@$(LOCAL) $(PY) manage.py collectstatic --noinput --clear -v 0
 	@touch $@

@@ -88,7 +88,7 @@ def origins(app_configs: Apps, **_: Any) -> Found:
         elif not validate_host(host, settings.ALLOWED_HOSTS):
             found.append(
                 checks.Error(
-                    f"ALLOWED_ORIGINS has {origin!r}, whose host ALLOWED_HOSTS does not have.",
+                    f"ALLOWED_ORIGINS has {origin!r}, but ALLOWED_HOSTS lacks its host.",
                     hint=f"Add {host} to ALLOWED_HOSTS.",
                     id="chatapp.E003",
                 )
@@ -116,7 +116,7 @@ def model_server(app_configs: Apps, **_: Any) -> Found:
         # The address is not quoted, since it may hold a password.
         return [
             checks.Error(
-                "OPENAI_BASE_URL is not an http or https address without name and password.",
+                "OPENAI_BASE_URL must be an http or https address, without name and password.",
                 hint="As in https://api.openai.com/v1; the key goes into OPENAI_API_KEY.",
                 id="chatapp.E004",
             )
@@ -125,7 +125,7 @@ def model_server(app_configs: Apps, **_: Any) -> Found:
         return [
             checks.Warning(
                 "OPENAI_BASE_URL is another computer and OPENAI_API_KEY is not set.",
-                hint="Set a key; any word will do for a server that asks for none.",
+                hint="Set a key; if the server needs none, any word will do.",
                 id="chatapp.W003",
             )
         ]
@@ -167,7 +167,7 @@ def processes(app_configs: Apps, **_: Any) -> Found:
     if settings.DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         return [
             checks.Warning(
-                "REDIS_URL is for several processes, which one SQLite file serves badly.",
+                "REDIS_URL is for several processes, but one SQLite file serves these badly.",
                 hint="Set DATABASE_URL to a PostgreSQL, or leave REDIS_URL empty.",
                 id="chatapp.W001",
             )
@@ -214,7 +214,7 @@ def private_files(app_configs: Apps, **_: Any) -> Found:
         checks.Warning(
             f"Others on this computer can read {', '.join(paths[:3])}"
             f"{' and more' if len(paths) > 3 else ''}.",
-            hint="They belong to another user: have that one run chmod go= on them.",
+            hint="These files belong to another user, who must run chmod go= on them.",
             id="chatapp.W005",
         )
     ]

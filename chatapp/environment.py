@@ -93,7 +93,7 @@ def folder(name: str, path: Path) -> Path:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(
-            f"{name}: {path} cannot be made or entered: {error.strerror}."
+            f"{name}: {path} cannot be created or entered: {error.strerror}."
         ) from None
     if not os.access(path, os.W_OK | os.X_OK):
         raise ImproperlyConfigured(f"{name}: {path} cannot be written.")

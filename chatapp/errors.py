@@ -75,7 +75,7 @@ class InvalidInput(ChatError):
 
     code = "invalid_input"
     status = 422
-    default_message = "Something in the form needs another look."
+    default_message = "Something you entered is not valid. Check it and try again."
 
     @classmethod
     def of(cls, field: str, sentence: str) -> InvalidInput:
@@ -150,8 +150,8 @@ class TooManyReplies(ChatError):
     status = 429
     retryable = True
     default_message = (
-        "As many replies as one person may have at once are being written for you. Wait for one "
-        "to end or stop one, then send again. Nothing was sent."
+        "You have reached the limit of replies at once. Wait for one to end or stop one, then "
+        "send again. Nothing was sent."
     )
 
 
@@ -189,8 +189,8 @@ class Summarised(ChatError):
     code = "summarised"
     status = 409
     default_message = (
-        "This message is part of the summary, so it cannot be changed in place. "
-        "Branch from here to go on from it in a conversation of its own."
+        "This message is already summarised, so it cannot be changed here. "
+        "Branch from here to continue from it in a new conversation."
     )
 
 
@@ -208,7 +208,7 @@ class NothingToContinue(ChatError):
     code = "nothing_to_continue"
     status = 409
     default_message = (
-        "There is nothing to continue: the last reply has no text. Have it answered again instead."
+        "There is nothing to continue: the last reply has no text. Regenerate it instead."
     )
 
 
@@ -217,7 +217,7 @@ class NothingQueued(ChatError):
 
     code = "nothing_queued"
     status = 409
-    default_message = "No message is waiting any more: it was sent or removed. Nothing was changed."
+    default_message = "The waiting message was already sent or removed. Nothing was changed."
 
 
 class BadRequest(ChatError):
@@ -241,7 +241,7 @@ class RequestTooLarge(ChatError):
 
     code = "request_too_large"
     status = 413
-    default_message = "That was too much at once: at most 8 MB can be sent. Nothing was changed."
+    default_message = "This is too large: at most 8 MB can be sent. Nothing was changed."
 
 
 class ContextBlocked(ChatError):
@@ -251,8 +251,8 @@ class ContextBlocked(ChatError):
     status = 422
     default_message = (
         "This conversation no longer fits into the model's window, even compressed. Nothing was "
-        "sent to the model, and all that was said is kept. Go on in a new conversation, which "
-        "carries the summary over."
+        "sent to the model, and nothing was lost. Continue in a new conversation, which takes the "
+        "summary along."
     )
 
 
@@ -282,8 +282,8 @@ class ImportBroken(ChatError):
     code = "import_broken"
     retryable = True
     default_message = (
-        "The server stopped during the import. Import the file again: what is there already is "
-        "skipped."
+        "The server stopped during the import. Import the file again: conversations that are "
+        "already here are skipped."
     )
 
     @classmethod
@@ -293,7 +293,7 @@ class ImportBroken(ChatError):
         noun = "conversation was" if imported == 1 and total is None else "conversations were"
         return cls(
             f"The server stopped during the import. {imported:,}{of} {noun} imported. Import the "
-            "file again: what is there already is skipped."
+            "file again: conversations that are already here are skipped."
         )
 
 
@@ -303,8 +303,8 @@ class LinkExpired(ChatError):
     code = "link_expired"
     status = 410
     default_message = (
-        "This sign-in link was used already or is too old: one works once, for 15 minutes. Whoever "
-        "runs this server gets a new one with: manage.py signin_link"
+        "This sign-in link was already used or is too old: a link works once, within 15 minutes. "
+        "Whoever runs this server can make a new one with: manage.py signin_link"
     )
 
 
@@ -314,7 +314,7 @@ class RateLimited(ChatError):
     code = "rate_limited"
     status = 429
     retryable = True
-    default_message = "That was a lot at once. Wait a moment and try again."
+    default_message = "Too many attempts at once. Wait a moment and try again."
 
 
 class SearchTooSlow(ChatError):
@@ -324,7 +324,7 @@ class SearchTooSlow(ChatError):
     status = 422
     retryable = False
     default_message = (
-        "This search takes too long: too many messages hold these words. Try rarer ones."
+        "This search takes too long: too many messages contain these words. Try rarer words."
     )
 
 
@@ -335,8 +335,8 @@ class StorageUnavailable(ChatError):
     status = 503
     retryable = True
     default_message = (
-        "This server cannot reach its database, or cannot write to it. Try again in a moment; "
-        "what was stored already is not stored twice."
+        "This server cannot reach its database, or cannot write to it. Try again in a moment: "
+        "nothing is stored twice."
     )
 
 
@@ -345,4 +345,4 @@ class InternalError(ChatError):
 
     code = "internal"
     retryable = True
-    default_message = "Something unforeseen went wrong on this server. It was written to its log."
+    default_message = "Something went wrong on this server. Its log has the details."

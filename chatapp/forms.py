@@ -27,7 +27,7 @@ def storable(name: str, text: str, *, longest: int) -> str:
         raise InvalidInput.of(name, found[0])
     if len(text) > longest:
         raise InvalidInput.of(
-            name, f"This text has {len(text):,} characters; at most {longest:,} are possible."
+            name, f"This text has {len(text):,} characters; at most {longest:,} are allowed."
         )
     return text
 

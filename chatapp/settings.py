@@ -25,7 +25,7 @@ if not SECRET_KEY:
     )
 ALLOWED_HOSTS = environment.listing("ALLOWED_HOSTS")
 if not ALLOWED_HOSTS:
-    raise ImproperlyConfigured("ALLOWED_HOSTS is not set: list the host names that you serve.")
+    raise ImproperlyConfigured("ALLOWED_HOSTS is not set: list the host names of this server.")
 ALLOWED_ORIGINS = environment.listing("ALLOWED_ORIGINS")
 if not ALLOWED_ORIGINS:
     raise ImproperlyConfigured(

@@ -159,7 +159,7 @@ def _take_over() -> None:
         store.release_all()
     except AWAY as error:
         # Not migrated, or away; the leases then expire by themselves.
-        logger.warning("What dead processes held could not be taken over: %s", error)
+        logger.warning("The leases of dead processes could not be taken over: %s", error)
 
 
 @cache

@@ -82,7 +82,7 @@ class CompressionRunning(CompressionError):
     code = "compression_running"
     status = 409
     retryable = True
-    default_message = "This conversation is being compressed already."
+    default_message = "This conversation is already being compressed."
 
 
 class StaleVersion(CompressionError):
@@ -90,7 +90,7 @@ class StaleVersion(CompressionError):
 
     code = "stale_version"
     status = 409
-    default_message = "The summary has changed meanwhile. Both texts are shown; nothing was saved."
+    default_message = "The summary was changed meanwhile. Both texts are shown; nothing was saved."
 
 
 class StaleSource(CompressionError):
@@ -99,7 +99,7 @@ class StaleSource(CompressionError):
     code = "stale_source"
     status = 409
     default_message = (
-        "This version cannot come back: a message that it stands for was changed or removed."
+        "This version cannot come back: a message that it summarises was changed or removed."
     )
 
 

@@ -108,7 +108,7 @@ async def prepare(
     run. Raises NothingToCompress and CompressionRunning.
     """
     if not engine.summarizers:
-        raise NothingToCompress("No model is there to prepare a summary in the background.")
+        raise NothingToCompress("There is no model to prepare a summary in the background.")
     request = Request(
         conversation_id=conversation_id,
         engine=engine,

@@ -141,12 +141,12 @@ class Importer:
         except UserFacingError as error:
             job.error = error
         except AWAY as error:
-            logger.error("Import %s: the database: %s", job.id, error)
+            logger.error("Import %s stopped by a database error: %s", job.id, error)
             job.error = StorageUnavailable()
         except Exception:
             # The job gets its end whatever the error, and the log gets the reason.
             if await self._is_gone(job):
-                logger.info("Import %s ended with the account that it was for.", job.id)
+                logger.info("Import %s ended: its account was deleted.", job.id)
             else:
                 logger.exception("Import %s failed.", job.id)
             job.error = InternalError()
@@ -302,5 +302,5 @@ async def _repeat(work: Callable[[], Awaitable[Any]], interval: float) -> None:
             await work()
         except Exception:
             # Go on whatever broke: leases and cancellations must be looked at again.
-            logger.exception("Keeping the imports failed; trying again.")
+            logger.exception("Looking after imports failed; trying again.")
         await asyncio.sleep(interval)

@@ -139,5 +139,7 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(NO_SUCH_CONVERSATION)
         except Exception:
             # Any error: the page comes back after this code, and reads the state anew.
-            logger.exception("A viewer of conversation %s is sent away.", self._conversation_id)
+            logger.exception(
+                "A viewer of conversation %s is disconnected after an error.", self._conversation_id
+            )
             await self.close(1011)

@@ -120,7 +120,7 @@ class _RequestLimits:
         try:
             return await self._enter()
         except AWAY:
-            logger.exception("Nobody knows whether this request's sender is signed in.")
+            logger.exception("The sender of this request could not be identified.")
             return StorageUnavailable()
 
     async def _enter(self) -> UserFacingError | None:

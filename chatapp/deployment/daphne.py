@@ -57,7 +57,7 @@ class ViewerProtocol(WebSocketProtocol):  # type: ignore[misc]
             super().serverSend(content, binary)
             return
         if not self.transport.disconnecting:
-            logger.info("A viewer who does not read what is sent is cut off.")
+            logger.info("A viewer who does not read is disconnected.")
         # Without a close frame, which would have to wait for the backlog.
         self.transport.abortConnection()
 

@@ -202,7 +202,7 @@ class Request(WebRequest):  # type: ignore[misc]
         """Abort an answer that stands still; ending it in order would make it look complete."""
         late = self.duration() > self.server.http_timeout
         if late and self._response_started and not self.finished and self.channel is not None:
-            logger.warning("An answer is cut off: it stood still for %g s.", self.duration())
+            logger.warning("An answer is cut off: it made no progress for %g s.", self.duration())
             self.channel.forceAbortClient()
         else:
             super().check_timeouts()

@@ -114,7 +114,7 @@ def proxy(listen: str, ports: Sequence[int]) -> Iterator[subprocess.Popen[bytes]
         (folder / "nginx.conf").write_text(_MAIN.format(folder=folder))
         command = [program, "-p", name, "-c", str(folder / "nginx.conf"), "-e", "stderr"]
         if subprocess.run([*command, "-t", "-q"], check=False).returncode:
-            raise CannotStart(f"nginx does not take its configuration, or {listen} is in use.")
+            raise CannotStart(f"nginx refused its configuration, or {listen} is in use.")
         started = subprocess.Popen(command, start_new_session=True)
         try:
             yield started
@@ -127,7 +127,7 @@ def run(listen: str, ports: Sequence[int]) -> int:
     """Serve until told to stop. Returns the exit status. Raises CannotStart."""
     missing = [name for name in _NEEDED if not os.environ.get(name)]
     if missing:
-        raise CannotStart(f"These have no value, and several processes need them: {missing}.")
+        raise CannotStart(f"Several processes need these settings, which have no value: {missing}.")
     for preparing in (["migrate", "--noinput", "-v", "0"], ["ensure_owner"]):
         if subprocess.run([*MANAGE, *preparing], cwd=ROOT, check=False).returncode:
             raise CannotStart(f"manage.py {preparing[0]} failed.")
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m chatapp.deployment.many", description=__doc__)
     parser.add_argument("--listen", default="127.0.0.1:8000", help="where nginx listens")
     parser.add_argument(
-        "--ports", type=int, nargs="+", default=[8001, 8002], help="a process for each"
+        "--ports", type=int, nargs="+", default=[8001, 8002], help="one process is started on each"
     )
     asked = parser.parse_args(arguments)
     if not re.fullmatch(r"[\w.-]+:\d+", asked.listen):

@@ -65,11 +65,17 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line. Returns 2, with a sentence, for invalid arguments."""
     parser = argparse.ArgumentParser(prog="python -m chatapp.deployment.nginx", description=__doc__)
     parser.add_argument("--name", required=True, help="host name of the site")
-    parser.add_argument("--port", action="append", default=[], type=int, help="of a process here")
-    parser.add_argument("--server", action="append", default=[], help="host:port of one elsewhere")
+    parser.add_argument(
+        "--port", action="append", default=[], type=int, help="port of a process on this machine"
+    )
+    parser.add_argument(
+        "--server", action="append", default=[], help="host:port of a process on another machine"
+    )
     parser.add_argument("--certificate", default="", help="path of the certificate chain")
-    parser.add_argument("--key", default="", help="path of its key")
-    parser.add_argument("--listen", default="", help="address:port without TLS, to try it out")
+    parser.add_argument("--key", default="", help="path of the certificate's key")
+    parser.add_argument(
+        "--listen", default="", help="address:port to listen on without TLS, to try it out"
+    )
     asked = parser.parse_args(arguments)
     servers = [*(f"127.0.0.1:{port}" for port in asked.port), *asked.server]
     try:

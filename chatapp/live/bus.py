@@ -282,7 +282,7 @@ def _received(event: dict[str, Any] | None) -> Published | None:
     try:
         return Published(**event)
     except TypeError:
-        logger.warning("The channel layer brought an event that is not understood.")
+        logger.warning("The channel layer delivered an unknown event.")
         return None
 
 

@@ -115,7 +115,7 @@ class Catalogue:
         try:
             await self._list.ask()
         except LLMError:
-            logger.info("The model server did not list its models; going on with what is known.")
+            logger.info("The model server did not list its models; using the ones already known.")
 
     async def warm(self, *more: str) -> None:
         """Ask for the models once, so that the first page can name them. Never raises.

@@ -127,8 +127,8 @@ class ServerTimeout(LLMError):
 
     SENTENCES: ClassVar[Mapping[str, str]] = {
         "connect": "The model server did not accept a connection within {seconds:g} s.",
-        "first_token": "The model server was silent for {seconds:g} s and had not begun a reply.",
-        "between_tokens": "The model server stopped in the middle of its reply for {seconds:g} s.",
+        "first_token": "The model server did not begin a reply within {seconds:g} s.",
+        "between_tokens": "The model server paused for more than {seconds:g} s within its reply.",
         "closing": "The model server did not end its reply within {seconds:g} s.",
         "total": "The reply was not finished after {seconds:g} s, the longest this program waits.",
     }
@@ -194,7 +194,7 @@ class RequestRefused(LLMError):
 
     code = "llm_bad_request"
     default_message = (
-        "The model server refused the request. Its own words are below; another model may take it."
+        "The model server refused the request, for the reason below. Another model may accept it."
     )
 
 
@@ -222,7 +222,7 @@ class ReplyCut(LLMError):
 
     code = "llm_cut"
     retryable = True
-    default_message = "The reply broke off before it was finished. What came is kept; retry."
+    default_message = "The reply broke off before it was finished. The text so far is kept; retry."
 
 
 class EmptyReply(LLMError):
@@ -230,7 +230,7 @@ class EmptyReply(LLMError):
 
     code = "llm_empty"
     retryable = True
-    default_message = "The model answered with nothing. Retry, or put the question differently."
+    default_message = "The model sent an empty reply. Retry, or put the question differently."
 
 
 class OnlyReasoning(LLMError):
@@ -242,8 +242,8 @@ class OnlyReasoning(LLMError):
         "The model thought about it and then said nothing. Retry, or put the question differently."
     )
     too_long_message = (
-        "The model used up the room for its reply with thinking, before the first word of it. "
-        "Retry, put the question differently, or choose a model that may write more."
+        "The model spent all the room for its reply on thinking. Retry, put the question "
+        "differently, or choose a model that may write more."
     )
 
 
@@ -290,4 +290,4 @@ class ReplyTooLong(LLMError):
     """The reply exceeded this program's own limit."""
 
     code = "llm_reply_too_long"
-    default_message = "The reply was longer than this program keeps, so it was ended here."
+    default_message = "The reply became too long for this program and was ended here."

@@ -46,7 +46,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         "interrupted": f"Interrupted{after}: the server stopped while this was being written.",
         "truncated": f"Cut off{after}: the reply reached the model's length limit.",
         "filtered": "The model server's content filter ended this reply.",
-        "blocked": "Nothing was sent: this no longer fits into the model's window.",
+        "blocked": "Nothing was sent: the conversation no longer fits into the model's window.",
         "failed": "The model did not answer.",
     }
     fields = error.get("fields") or {}

@@ -13,15 +13,15 @@ _CAUSES = {
     "threshold": "at the threshold",
     "background": "prepared in the background",
     "manual": "asked for",
-    "overflow": "as the request was too large",
+    "overflow": "because the request was too large",
     "edit": "edited by a person",
-    "restore": "brought along from the earlier conversation",
+    "restore": "carried over from the earlier conversation",
     "clear": "cleared by a person",
 }
 _TAKEN_BACK = {
     "edit": "Takes back the edit",
-    "clear": "Takes back the start afresh",
-    "restore": "Takes away what was brought along",
+    "clear": "Takes back the new start",
+    "restore": "Removes what was carried over",
 }
 _STATUS_LABELS = {"superseded": "replaced"}
 _DONE_FIRST = {
@@ -30,8 +30,8 @@ _DONE_FIRST = {
     "prepare": "a summary was begun in the background",
     "compress": "the conversation was compressed",
     "truncate": "the oldest turns were left out",
-    "wind_down": "the model was told to come to an end",
-    "block": "the request was held back",
+    "wind_down": "the model was told to finish",
+    "block": "the request was not sent",
 }
 
 
@@ -47,13 +47,13 @@ def cause(version: Mapping[str, Any]) -> str:
         return f"restored from version {restored}"
     if restored is not None:
         afresh = version["instead_of"] == "clear"
-        return "the start afresh taken back" if afresh else "the summary taken away"
+        return "the new start undone" if afresh else "the summary removed"
     return _CAUSES.get(version["trigger"], str(version["trigger"]))
 
 
 def trigger(value: str) -> str:
     """The cause of versions with this trigger."""
-    return "restored or brought along" if value == "restore" else _CAUSES.get(value, value)
+    return "restored or carried over" if value == "restore" else _CAUSES.get(value, value)
 
 
 def taken_back(trigger: str) -> str:

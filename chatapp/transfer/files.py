@@ -294,5 +294,5 @@ def _of_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, max_bytes: int) 
 
 def _opened(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> BinaryIO:
     if entry.flag_bits & 0x1:
-        raise ImportInvalid("The ZIP file is encrypted, which cannot be read here.")
+        raise ImportInvalid("The ZIP file is encrypted and cannot be read.")
     return archive.open(entry)  # type: ignore[return-value]

@@ -37,7 +37,7 @@ def read(value: Mapping[str, Any], messages: Iterable[Any] | None = None) -> For
     the format, and if there are no messages.
     """
     if value.get("version") != VERSION:
-        raise ImportInvalid("This export was made by another version, which cannot be read here.")
+        raise ImportInvalid("This export was made by another version and cannot be read.")
     left_out: Counter[str] = Counter()
     about = fields.mapping(value.get("conversation"))
     listed = fields.listing(value.get("messages")) if messages is None else messages

@@ -49,7 +49,7 @@ class Afterwards:
             logger.info("After turn %s: %s", job.turn, error.message)
         except Exception:
             # The reply is stored and announced; the next turn does what was left undone here.
-            logger.exception("What follows turn %s failed.", job.turn)
+            logger.exception("The work after turn %s failed.", job.turn)
 
     async def _name(self, job: Job) -> None:
         named = await name_by_first_words(job.conversation_id, self._announcer)

@@ -22,7 +22,7 @@ from compression.types import Outcome, Progress, Trigger
 
 # Most changed messages that are announced one by one.
 MOST_AT_ONCE = 50
-ASKED_AGAIN = "The model server is getting too many requests. It is asked again by itself."
+ASKED_AGAIN = "The model server is getting too many requests. It will be asked again automatically."
 
 
 def common(conversation_id: int, event_no: int) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Checkpoints:
 
     def _give_up_waiting(self, waiters: list[asyncio.Future[set[int]]]) -> None:
         if not self._away:
-            logger.warning("The database has taken no text for %g s.", PATIENCE)
+            logger.warning("The database has stored no text for %g s.", PATIENCE)
         self._away = True
         for those in (waiters, self._waiters):
             _tell(those, set())

@@ -71,7 +71,7 @@ class Flusher:
                 stream.lose()
         except Exception:
             # The reply goes on, and its end shows the whole text anyway.
-            logger.exception("Words of turn %s could not be shown.", stream.job.turn)
+            logger.exception("New text of turn %s could not be shown.", stream.job.turn)
 
     async def _tell(self, stream: LiveStream) -> None:
         job = stream.job

@@ -102,7 +102,7 @@ class MeteredClient:
             )
         except AWAY as error:
             # A missing count must not cost the person the reply.
-            logger.warning("What a call took could not be counted: %s", error)
+            logger.warning("The use of a model call could not be counted: %s", error)
 
     def _estimated(self, call: _Call) -> TokenUsage:
         asked = "\n".join(str(message.get("content", "")) for message in call.request.messages)

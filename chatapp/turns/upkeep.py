@@ -90,5 +90,5 @@ async def _repeat(work: Callable[[], Awaitable[None]]) -> None:
             await work()
         except Exception:
             # Go on whatever broke: without this loop no lease would be renewed again.
-            logger.exception("Keeping the turns failed; trying again.")
+            logger.exception("Looking after turns failed; trying again.")
             await asyncio.sleep(RETRY_INTERVAL)

@@ -34,7 +34,7 @@ def _wait_sentence(seconds: int) -> str:
     return f"Too many attempts to sign in. Wait {wait} and try again, or use a sign-in link."
 
 
-_BUSY = "Many people are signing in at this moment. Wait a few seconds and try again."
+_BUSY = "Too many people are signing in right now. Wait a few seconds and try again."
 
 
 class LimitedAuthenticationForm(AuthenticationForm):

@@ -215,7 +215,7 @@ def fields_of(request: HttpRequest) -> dict[str, str]:
             _refuse_broken_text(request.body, request.POST)
         return fields
     if not _is_flat(request.body):
-        raise InvalidInput("The request's body holds more than the fields of a command.")
+        raise InvalidInput("The request has too many fields.")
     try:
         body = json.loads(request.body or b"{}")
     except (ValueError, RecursionError):
@@ -253,7 +253,7 @@ def _refuse_broken_text(body: bytes, fields: QueryDict) -> None:
     except UnicodeDecodeError:
         seen = -1
     if seen and seen != sum(1 for _ in _SENT_REPLACEMENT.finditer(body)):
-        raise InvalidInput("The form contains bytes that are not text in UTF-8.")
+        raise InvalidInput("The form contains bytes that are not UTF-8 text.")
 
 
 def _text(value: Any) -> str:
@@ -263,4 +263,4 @@ def _text(value: Any) -> str:
         return "true" if value else ""
     if isinstance(value, int | float):
         return repr(value)
-    raise InvalidInput("A field of the request is neither a text nor a number.")
+    raise InvalidInput("Each field of the request must be a text or a number.")

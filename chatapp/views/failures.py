@@ -16,7 +16,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """403: the form's token is missing or old, or the request comes from another site."""
     return failure(
         request,
-        Forbidden("This page is out of date or the request came from elsewhere. Reload it."),
+        Forbidden(
+            "This page is out of date, or the request came from another site. Reload the page."
+        ),
     )
 
 

@@ -108,7 +108,7 @@ def bill(audit: Mapping[str, Any]) -> list[Fact]:
             called += f", in {bill['calls']:,} calls"
         facts += [
             Fact(label="Next request", value=sizes),
-            Fact(label="Read anew because the prompt cache is lost", value=priced),
+            Fact(label="Read again because the prompt cache is lost", value=priced),
             Fact(label="Tokens of the summary's own calls", value=called),
         ]
     if probe:

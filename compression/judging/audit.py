@@ -90,7 +90,7 @@ def check_draft(completion: Completion, *, prompt: str = "", secret: str = "") -
         raise DraftRejected("The model's summary was empty.")
     text = without_reasoning(completion.text)
     if not text:
-        raise DraftRejected("The model thought about a summary and wrote none.")
+        raise DraftRejected("The model thought about a summary but wrote none.")
     if len(text) > LONGEST_ANSWER:
         raise DraftRejected("The model's summary was far too long.")
     if _TOOL_CALL.match(text):

@@ -33,17 +33,17 @@ def apply_edit(
         line = text.count("\n", 0, text.index("\x00")) + 1
         raise SummaryInvalid(f"Line {line} holds a NUL character, which cannot be stored.")
     if not text.strip():
-        raise SummaryInvalid("The summary is empty. Use Clear to do without one.")
+        raise SummaryInvalid("The summary is empty. To go on without one, use Clear.")
     if limit_tokens is not None and count is not None:
         size = count(text)
         if size > limit_tokens:
             raise SummaryInvalid(
-                f"The summary has {size:,} tokens; at most {limit_tokens:,} are possible.",
+                f"The summary has {size:,} tokens; at most {limit_tokens:,} are allowed.",
                 fields={"tokens": size, "limit": limit_tokens},
             )
     lines = parse_markdown(text)
     if not lines:
-        raise SummaryInvalid("The summary has headings only. Use Clear to do without one.")
+        raise SummaryInvalid("The summary has headings only. To go on without one, use Clear.")
     narrative = _edited_narrative(ledger, [line for line in lines if line.section is None])
     return Ledger(entries=_edited_entries(ledger, lines), narrative=narrative)
 

@@ -176,7 +176,7 @@ class Run:
             return
         more = sizes.share(span.source_tokens - found[0].source_tokens)
         if more < store.REPLACES_READY:
-            raise NothingToCompress("A summary is prepared already.", fields={"frees": more})
+            raise NothingToCompress("A summary is already prepared.", fields={"frees": more})
 
     async def _waited_for(self) -> bool:
         """Whether a request waits for the run; another process may have promoted it."""

@@ -143,7 +143,9 @@ def clear(
         first_open = next((item.seq for item in items if item.open), None)
         cleared = [item for item in items if first_open is None or item.seq < first_open]
         if not cleared and not base.text:
-            raise NothingToCompress("There is nothing to clear: no message lies behind the last.")
+            raise NothingToCompress(
+                "There is nothing to clear: there is no new message since the last summary."
+            )
         boundary = cleared[-1].seq if cleared else base.boundary
         values = {
             "first_seq": base.boundary + 1,

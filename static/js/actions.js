@@ -1,4 +1,4 @@
-// What the page's own buttons do, and the clocks that tick on it.
+// The actions of the page's buttons, and its seconds counters.
 
 import { all, copy, find, main, make, onEscape, post } from "./page.js";
 import { goTo } from "./feed.js";
@@ -21,7 +21,7 @@ function setTheme(name) {
   if (name === "system") delete root.dataset.theme;
   else root.dataset.theme = name;
   find("#theme-name").textContent = name;
-  // The person's, on every device; offline it holds for this page only.
+  // Stored for the person, on every device. Offline it changes this page only.
   post(main.dataset.urlSettings, { theme: name }).catch(() => undefined);
 }
 
@@ -40,7 +40,7 @@ function renamed() {
   find("#title").hidden = false;
 }
 
-/** The text as it is shown, without the captions of its code; in the page itself nothing moves. */
+/** The text of a message as shown, without the captions of code blocks. Read from a hidden copy. */
 function shownText(article) {
   const body = find(".body", article).cloneNode(true);
   all("figcaption", body).forEach((one) => one.remove());
@@ -51,7 +51,7 @@ function shownText(article) {
   return text;
 }
 
-/** What was written; of a reply only the server has it, and only when it is complete. */
+/** The Markdown of a finished reply, fetched from the server; of any other message, its shown text. */
 function sourceOf(article) {
   const shown = shownText(article);
   if (!article.matches(".assistant:not([aria-busy])")) return shown;
@@ -80,7 +80,7 @@ const ACTIONS = {
   rename,
   ...list.actions,
   ...message.actions,
-  // Its text comes back into the box, before whatever is written there; the button removes it.
+  // Puts the queued text into the box, before any text there. The server takes it off the queue.
   "edit-queued": (button) => write([find("q", button.closest(".queued")).textContent, find("#text").value].filter(Boolean).join("\n")),
   "edit-message": (button) => edit(button.closest("article")),
 };
@@ -114,7 +114,7 @@ export function start() {
   settings.start();
   document.addEventListener("click", clicked);
   dialog.addEventListener("close", () => {
-    if (dialog.open) return; // It was opened again before this was told.
+    if (dialog.open) return; // Reopened before this event arrived.
     home.prepend(nav);
     list.placeUndo();
   });
@@ -132,7 +132,7 @@ export function start() {
 
 let titled = find("#title")?.textContent;
 
-/** The window's title follows the conversation's; whether that has changed. */
+/** Copy the conversation's title to the window's title. True if it has changed. */
 export function retitle() {
   const title = find("#title")?.textContent;
   if (!main.dataset.code || title === titled) return false;

@@ -1,4 +1,4 @@
-// The page's entry. Runs before htmx looks at the document, which both wait for.
+// The page's entry point. Like htmx it waits for the document, and it runs first.
 
 import * as actions from "./actions.js";
 import * as composer from "./composer.js";
@@ -15,13 +15,13 @@ import * as slash from "./slash.js";
 import * as socket from "./socket.js";
 import { all, box, find, tell } from "./page.js";
 
-let release = null; // Called when the feed has taken in what came.
+let release = null; // Restores the reader's place after an update of the feed.
 
-/** Whether it is more than a piece of a reply, which only adds to the end of the text. */
+/** False for a `delta`, which only adds text to the end of a reply. */
 const changesMore = (message) => !message.includes('data-event="delta"');
 
 const version = () => find("#divider [data-version]")?.dataset.version;
-let before = version(); // That of the summary when the page was last unlocked.
+let before = version(); // The version of the summary when the input was last unlocked.
 
 function arrived(message) {
   if (changesMore(message)) {
@@ -31,13 +31,13 @@ function arrived(message) {
     release();
     const free = !box.readOnly;
     composer.applyState();
-    // Lock and end may come by a fresh state alone: whoever cannot see them is told all the same.
+    // After lost events, only a `state` tells that a compression began or ended: tell screen readers.
     if (free && box.readOnly) tell("Compressing conversation");
     else if (!free && !box.readOnly && message.includes('data-event="state"')) {
       tell(version() === before ? "Conversation not compressed" : "Conversation compressed");
     }
     if (!box.readOnly) before = version();
-    // A title may come by a fresh state alone, too.
+    // A new title, too, may come in a `state` only.
     const retitled = actions.retitle();
     models.follow();
     if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {
@@ -70,9 +70,9 @@ document.body.addEventListener("htmx:wsBeforeMessage", ({ detail }) => {
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();
 });
-document.body.addEventListener("htmx:sendError", () => socket.say("No connection. That was not done; try again in a moment."));
+document.body.addEventListener("htmx:sendError", () => socket.say("No connection. Nothing was done; try again in a moment."));
 
-// What is written in the place of a text has no draft.
+// Drafts are kept for the message box only: warn before unsaved edits are lost.
 addEventListener("beforeunload", (event) => {
   const texts = all(".edit textarea, .editing textarea");
   if (settings.unsaved() || texts.some((text) => text.value !== text.defaultValue)) event.preventDefault();

@@ -1,4 +1,4 @@
-// The box in which messages are written, and what becomes of what is sent.
+// The message box, and the answers to what is sent from it.
 
 import { all, box, clearErrors, code, composer, feed, find, fit, main, showError, uuid } from "./page.js";
 import * as drafts from "./drafts.js";
@@ -15,9 +15,9 @@ let seen = 0;
 export const isLocked = () => Boolean(find("#lock [data-locked]"));
 export const isOpen = () => Boolean(find("#turn-state [data-open]"));
 
-/** Lock and buttons as the page says; called after each change from the server. */
+/** Set the lock and the buttons from the page's state. Called after each change from the server. */
 export function applyState() {
-  // Whoever writes in one tab is told when the conversation went on in another.
+  // Sent with each message, so that the server notices when another tab has gone on.
   seen = Math.max(seen, Number(all("article[data-seq]", feed).at(-1)?.dataset.seq || 0));
   const locked = isLocked();
   const open = isOpen();
@@ -31,7 +31,7 @@ export function applyState() {
     if (locked && document.activeElement === compact) box.focus();
     compact.disabled = locked;
   }
-  send.title = open ? "It will be sent when the reply ends" : "";
+  send.title = open ? "Sent when the reply ends" : "";
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
 
@@ -46,11 +46,11 @@ export function write(text) {
 function acknowledged(id, result) {
   if (!box.value.trim()) drafts.drop();
   if (result.reply_seq) seen = Math.max(seen, result.reply_seq);
-  // The waiting message is shown by the server, at the place where it can be changed.
+  // The server shows a queued message above the box, where it can be changed.
   if (result.queued) outbox.pendingOf(id)?.remove();
 }
 
-/** Someone wrote meanwhile, in another tab perhaps: the writer chooses where the text goes. */
+/** The conversation has newer messages, from another tab perhaps: the writer chooses what to do. */
 function movedOn(id, text, message) {
   const before = seen;
   const card = showError(message, 0, [
@@ -59,7 +59,7 @@ function movedOn(id, text, message) {
   ]);
   const [, branch] = all(".buttons button", card);
   branch.addEventListener("click", async () => {
-    // As it is in the box by now; another text is another message.
+    // The text may have been changed since; a changed text needs a new identifier.
     const words = box.value;
     if (!words.trim()) return;
     branch.disabled = true;
@@ -71,18 +71,18 @@ function movedOn(id, text, message) {
 }
 
 function refused(id, text, answer) {
-  // Before what was written meanwhile; after a reload it may be back already.
+  // Put it before any text written meanwhile. After a reload it may be there already.
   if (!box.value.includes(text)) write(box.value.trim() ? `${text}\n${box.value}` : text);
   const { error } = answer.json;
   if (error?.code === "moved_on") movedOn(id, text, error.message);
   else refusal(answer);
 }
 
-/** The first message: if it is refused, what was written and chosen stays where it is. */
+/** Create the conversation with its first message. If that is refused, the form stays as it was. */
 async function begin() {
   clearErrors();
   const before = drafts.begun();
-  // The same once more, after an answer that was lost, is the same message; another text is another.
+  // The answer may have been lost: the same text keeps its identifier, another text gets a new one.
   if (before.text) identifier.value = before.text === box.value ? before.client_msg_id : uuid();
   const fields = Object.fromEntries(new FormData(composer));
   delete fields.csrfmiddlewaretoken;
@@ -97,7 +97,7 @@ export function submit() {
   const text = box.value;
   if (!text.trim() || box.readOnly) return; // Locked, or already on its way.
   if ([...text].length > Number(main.dataset.maxLength)) {
-    showError(`This message has ${[...text].length.toLocaleString()} characters; ${Number(main.dataset.maxLength).toLocaleString()} are possible. Nothing was sent.`);
+    showError(`This message has ${[...text].length.toLocaleString()} characters; at most ${Number(main.dataset.maxLength).toLocaleString()} are allowed. Nothing was sent.`);
     return;
   }
   if (!code) {
@@ -110,7 +110,7 @@ export function submit() {
   box.value = "";
   fit(box);
   outbox.put(id, text);
-  // What waits for the end of a reply is no question yet: the reader of that reply reads on.
+  // While a reply is written the message is queued: do not scroll away from that reply.
   if (!isOpen()) question();
   applyState();
 }
@@ -127,7 +127,7 @@ export function start() {
   });
   fit(box);
   applyState();
-  // Where a keyboard does not come up for it, and nothing else was asked for.
+  // Not on touch screens, where a keyboard would open, nor when the address names a message.
   if (!location.hash && matchMedia("(hover: hover)").matches) {
     box.selectionStart = box.value.length;
     box.focus({ preventScroll: true });

@@ -1,14 +1,14 @@
-// What is written and not sent yet: kept in this browser and, in a conversation, on the server.
+// Drafts: kept in this browser and, once there is a conversation, on the server too.
 
 import { all, box, code, find, main, post, store } from "./page.js";
 
 const PAUSE = 800; // milliseconds
 const OF_NEW = "draft:new";
 const DRAFT = code ? `draft:${code}` : OF_NEW;
-const BEGUN = "begun"; // The fields that a conversation was last to begin with.
+const BEGUN = "begun"; // The fields of the last attempt to begin a conversation.
 let timer = 0;
 
-/** The message that was sent with this identifier, once the server has it. */
+/** The stored message with this client_msg_id, if the page has it. */
 export const articleOf = (id) => find(`article[data-client-msg-id="${CSS.escape(id)}"]`);
 
 export const kept = () => store.get(DRAFT);
@@ -25,19 +25,19 @@ export function keep() {
   );
 }
 
-/** What is on its way is not kept behind it. */
+/** Cancel the pending save to the server, as the text is being sent. */
 export const hold = () => clearTimeout(timer);
 
-/** It was sent, and nothing else has been written since. */
+/** Delete the draft: it was sent, and nothing has been written since. */
 export function drop() {
   hold();
   store.set(DRAFT, "");
 }
 
-/** What is written goes to the server as the first message of a conversation, in these fields. */
+/** Keep the fields with which a conversation is being created. */
 export const begin = (fields) => store.set(BEGUN, JSON.stringify(fields));
 
-/** These fields, until the message is seen in its conversation. */
+/** These fields, until the first message is seen in its conversation. */
 export const begun = () => JSON.parse(store.get(BEGUN) || "{}");
 
 export function start() {
@@ -46,11 +46,11 @@ export function start() {
     store.set(BEGUN, "");
     store.set(OF_NEW, "");
   } else if (!code && kept()) {
-    // It was refused, or its answer was lost, and the page was loaded again.
+    // The first message was refused or its answer lost, and the page was reloaded: fill in the form.
     for (const field of all("#model, #begin-prompt")) {
       if (!fields[field.name]) continue;
       field.value = fields[field.name];
-      if (field.selectedIndex < 0) field.value = ""; // No such model is there any more.
+      if (field.selectedIndex < 0) field.value = ""; // This model is no longer offered.
       const around = field.closest("details");
       if (around) around.open = true;
     }

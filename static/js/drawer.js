@@ -1,4 +1,4 @@
-// The drawer "What the model sees": shown, hidden, and kept true.
+// The drawer "What the model sees": shown, hidden, and kept up to date.
 
 import { all, find, showError } from "./page.js";
 
@@ -6,10 +6,10 @@ const drawer = find("#drawer");
 const button = find("#drawer-button");
 const body = find("#drawer-body");
 let opener = null;
-let coming = null; // The latest request for a text that has not come yet.
-let outdated = false; // Something has changed since that was asked for.
+let coming = null; // The latest request whose answer has not come yet.
+let outdated = false; // Something has changed since that request.
 
-/** Show it, for the keyboard too; whoever leaves it is back at `from`. */
+/** Show the drawer and move the focus into it; closing it returns the focus to `from`. */
 export function show(from) {
   if (from) opener = from;
   drawer.hidden = false;
@@ -23,7 +23,7 @@ export function hide() {
   (here(opener) ?? button).focus();
 }
 
-/** What opened it, or what an event has put in its place meanwhile. */
+/** The button that opened the drawer, or the one that has replaced it since. */
 function here(one) {
   if (!one || one.isConnected) return one;
   const asks = one.getAttribute("hx-get");
@@ -34,7 +34,7 @@ function reread(shown) {
   htmx.ajax("GET", shown.dataset.refresh, { target: "#drawer-body", swap: "innerHTML" });
 }
 
-/** The drawer shows what is true now, unless someone writes in it. */
+/** Load the drawer's content again, unless the summary is being edited there. */
 export function refresh() {
   const shown = find("[data-refresh]", drawer);
   if (coming) outdated = true;
@@ -48,14 +48,14 @@ function written() {
 
 const view = () => find("[data-refresh]", drawer)?.dataset.refresh;
 
-/** The texts that are asked for: only the last one counts, in whatever order they come. */
+/** Note each request for the drawer's content: only the last one counts, whatever order they end in. */
 function follow() {
   document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
     if (detail.target !== body) return;
     const asked = detail.requestConfig;
     coming = asked;
     outdated = false;
-    // htmx tells its end to the button that asked, which a state may have replaced meanwhile.
+    // htmx reports the end to the button, which a `state` may have replaced: listen to the request.
     detail.xhr.addEventListener("loadend", () => {
       if (asked !== coming) return;
       coming = null;
@@ -64,7 +64,7 @@ function follow() {
   });
 }
 
-/** Of what is about to be replaced: which view it is, what is unfolded, where the focus is. */
+/** The drawer before a swap: which view, which parts are unfolded, which of them has the focus. */
 function state() {
   return {
     view: view(),
@@ -73,25 +73,25 @@ function state() {
   };
 }
 
-/** What a button brought may begin with writing; what was reread stays as it was. */
+/** Focus an open editor if a person asked for this content; after a refresh, restore folds and focus. */
 function swapped(wanted, before) {
   if (wanted) find(".edit[open] textarea", drawer)?.focus();
   else if (view() === before.view) {
     for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
     const focused = before.focused && document.getElementById(before.focused);
-    // A text that is written has its focus back already.
+    // htmx has restored the focus of a text field already.
     if (focused && !focused.contains(document.activeElement)) find("summary", focused).focus();
   }
 }
 
-/** Words that were written and not saved come before anything else, however they were left. */
+/** Return to an unsaved edit of the summary instead of what was asked for. */
 function goOnWriting(wanted) {
   find(".edit", drawer).open = true;
   find("textarea", drawer).focus();
   if (!wanted.endsWith("edit=1")) showError("Your changes to the summary are not saved. Save or cancel them first.");
 }
 
-/** Nobody writes any more: the text itself is shown again, as it is now. */
+/** Close the editor and show the summary as it is now. */
 function read() {
   find(".edit", drawer).open = false;
   find(".edit summary", drawer).focus();
@@ -99,7 +99,7 @@ function read() {
 }
 
 export function start() {
-  // Before htmx hears of it: pressed again, it closes what it opened.
+  // A second press of the button closes the drawer. It is caught before htmx sees it.
   const again = (event) => {
     if (drawer.hidden || (coming?.path ?? view()) !== button.getAttribute("hx-get")) return;
     event.stopImmediatePropagation();
@@ -110,7 +110,7 @@ export function start() {
     if (!event.detail.successful) return;
     if (event.target.matches("form.act")) reread(find("[data-refresh]", drawer));
     if (event.target.id !== "summary-form") return;
-    // What was just saved is no longer being written.
+    // It is saved, so no longer counts as an unsaved edit.
     const text = find("textarea", event.target);
     text.defaultValue = text.value;
     read();
@@ -124,8 +124,8 @@ export function start() {
   let before = {};
   const asked = (event) => event.detail.requestConfig.elt !== document.body;
   body.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.target !== body) return; // A card for an error, which a form in it has met.
-    // Since it was asked for it may have been closed, or something else asked for.
+    if (event.target !== body) return; // The error card of a form in the drawer.
+    // Meanwhile the drawer may have been closed, or other content asked for.
     const wanted = !drawer.hidden && event.detail.requestConfig === coming;
     if (!wanted || written()) event.detail.shouldSwap = false;
     if (wanted && asked(event) && written()) goOnWriting(event.detail.requestConfig.path);

@@ -1,9 +1,9 @@
-// Editing a message of one's own in its place: sending it makes the answer anew.
+// Editing one's own message in place. Sending it starts a new reply.
 
 import { all, box, feed, find, fit, make, onEscape, sends, uuid } from "./page.js";
 import { sendAsBranch } from "./message.js";
 
-/** What is lost to sight when this message is sent again, as far as it is loaded. */
+/** A warning that names how many of the loaded messages an edit of this one replaces. */
 function replaces(article) {
   const articles = all("article[data-seq]", feed);
   const count = articles.length - 1 - articles.indexOf(article);
@@ -12,20 +12,20 @@ function replaces(article) {
   return count ? `Replaces the ${count} messages below` : "";
 }
 
-/** What sending does where messages follow, and how they are kept. */
+/** The warning beside the buttons, with a way to keep those messages: a branch. */
 function warning(article, text) {
   const words = make("span", {}, replaces(article));
   const branch = make("button", { type: "button", className: "link" }, "Branch instead");
   const note = make("span", { className: "hint", hidden: !words.textContent }, words, " · ", branch);
   branch.addEventListener("click", async () => {
     if (!text.value.trim()) return;
-    branch.disabled = true; // Until the new conversation is there, or could not be made.
+    branch.disabled = true; // Until the branch exists or has failed.
     const before = text.defaultValue;
-    text.defaultValue = text.value; // It goes along: nothing is left unsaved.
+    text.defaultValue = text.value; // The branch takes the text, so leaving the page loses nothing.
     branch.disabled = await sendAsBranch(text.value, Number(article.dataset.seq) - 1, uuid());
     if (!branch.disabled) text.defaultValue = before;
   });
-  // A reply may have come since, or the message once more: its editor is then in another element.
+  // Look the article up each time: an update of the message moves the editor into another element.
   text.addEventListener("input", () => {
     words.textContent = replaces(text.closest("article"));
     note.hidden = !words.textContent;

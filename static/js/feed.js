@@ -1,11 +1,11 @@
-// The feed: each article in the order of its seq, the divider in its place.
+// The feed: articles in the order of their seq, and the divider.
 
 import { all, feed, find, main, make } from "./page.js";
 import { hold } from "./scroll.js";
 
 const MOST_ARTICLES = 400;
 
-/** What a search opened stays marked: the last messages come once more when the page connects. */
+/** Keep a search hit marked: on connecting, the page gets its last messages once more. */
 function keepMarks(present, article) {
   if (!present.matches(".sought")) return;
   article.classList.add("sought");
@@ -13,7 +13,7 @@ function keepMarks(present, article) {
   if (marked?.textContent === body?.textContent) body?.replaceWith(marked);
 }
 
-/** Whoever edits a message goes on when it comes once more; what is returned gives the focus back. */
+/** Move an open editor into the message's new element. Returns a function that restores the focus. */
 function keepEditing(present, article) {
   const form = find("form.editing", present);
   const focused = document.activeElement;
@@ -25,11 +25,11 @@ function keepEditing(present, article) {
   return () => form?.contains(focused) && focused.focus({ preventScroll: true });
 }
 
-/** Put an article where its seq belongs; it replaces the one it is a newer state of. */
+/** Insert an article by its seq, or replace the element of the same message. */
 function place(article) {
   const present = document.getElementById(article.id);
   if ("superseded" in article.dataset) {
-    // One that is being edited leaves when its editor is closed: what was written is not lost.
+    // If it is being edited, it is removed when the editor closes, so that no text is lost.
     if (present && find("form.editing", present)) present.dataset.superseded = "";
     else present?.remove();
     return [];
@@ -60,10 +60,10 @@ function place(article) {
   const seq = Number(article.dataset.seq);
   const articles = all("article[data-seq]", feed);
   if (articles.length && seq < Number(articles[0].dataset.seq) && find("#older")) {
-    return []; // Older than what is loaded: it comes with the older messages.
+    return []; // Older than what is loaded: “Older messages” will bring it.
   }
   if (find("#newer") && seq > Number(articles.at(-1)?.dataset.seq || 0)) {
-    return []; // The page was opened further up: it comes with the newer messages.
+    return []; // The page ends before it: “Newer messages” will bring it.
   }
   const next = articles.find((one) => Number(one.dataset.seq) > seq) || find(".pending", feed);
   feed.insertBefore(article, next || null);
@@ -88,12 +88,12 @@ export function placeDivider() {
   if (divider !== before && divider.nextSibling !== before) feed.insertBefore(divider, before);
 }
 
-/** The clock as the reader's language writes it: beside a day, only "2-digit" keeps "05:07" from "5:07". */
+/** Whether the reader's language writes "05:07" or "5:07": with a date, browsers need to be told. */
 const five = new Intl.DateTimeFormat([], { timeStyle: "short" }).formatToParts(new Date(2000, 0, 1, 5));
 const wide = five.some((part) => part.type === "hour" && part.value.length === 2);
 const clock = { hour: wide ? "2-digit" : "numeric", minute: "2-digit" };
 
-/** Times in the reader's zone, and a Copy button on each block of code. */
+/** Show times in the reader's zone, and add a Copy button to each code block. */
 export function enhance(root) {
   const now = new Date();
   for (const time of all("time[datetime]:not([data-local])", root)) {
@@ -114,12 +114,12 @@ export function enhance(root) {
     find("pre", figure)?.setAttribute("tabindex", "0");
   }
   for (const table of all(".table, span.formula", root)) {
-    // While a reply is written its tables come without, loaded in the middle or not.
+    // Not while the reply is written, so that a stream and a page loaded meanwhile are equal.
     if (!table.closest("[aria-busy]")) table.setAttribute("tabindex", "0");
   }
 }
 
-/** At most so many articles at any time; the oldest leave and can be loaded again. */
+/** Remove the oldest articles above the limit; a link loads them again. */
 export function trim() {
   const articles = all("article[data-seq]", feed);
   const surplus = articles.length - MOST_ARTICLES;
@@ -142,7 +142,7 @@ export function trim() {
   release();
 }
 
-/** The same at the other end, while older messages are read: the newest leave, and can be had. */
+/** The same at the other end, after older messages were loaded: remove the newest. */
 function trimNewest() {
   const articles = all("article[data-seq]", feed);
   if (articles.length <= MOST_ARTICLES || find("[aria-busy], .pending", feed)) return;
@@ -162,7 +162,7 @@ function trimNewest() {
   htmx.process(newer);
 }
 
-/** Go to the message of a source number; older ones are loaded until it is there. */
+/** Scroll to a message by its id, loading older ones until it is there. */
 export async function goTo(id) {
   for (let pages = 0; pages < 40 && !document.getElementById(id); pages += 1) {
     const older = find("#older");

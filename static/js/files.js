@@ -1,9 +1,9 @@
-// Text files that are dropped on the page or chosen.
+// Text files, dropped on the page or chosen.
 
 import { box, find, showError } from "./page.js";
 import { isLocked, write } from "./composer.js";
 
-/** A text file becomes a fenced block with its name; anything else is refused in plain words. */
+/** Add each text file to the message as a fenced block with its name; refuse any other file. */
 async function take(files) {
   for (const file of files) {
     const text = await file.text();
@@ -29,7 +29,7 @@ export const choose = () => find("#files").click();
 export function start() {
   find("#files").addEventListener("change", async ({ target }) => {
     if (!isLocked()) await take(target.files);
-    target.value = ""; // The same file can be chosen again.
+    target.value = ""; // So that the same file can be chosen again.
   });
   for (const name of ["dragover", "drop"]) document.addEventListener(name, takeDropped);
 }

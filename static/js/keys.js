@@ -1,4 +1,4 @@
-// The keyboard. The browser's own Ctrl+R, F, S, N and L are never taken.
+// Keyboard shortcuts. Ctrl+R, F, S, N and L are left to the browser.
 
 import { all, box, code, composer, find, isComposing, main, sends } from "./page.js";
 import { editLast } from "./edit.js";
@@ -31,7 +31,7 @@ function inBox(event) {
   if (sends(event)) send(event);
 }
 
-/** One thing, the innermost first; menus and dialogs are closed by the browser. */
+/** Close or stop one thing, the innermost first. The browser closes menus and dialogs itself. */
 function escape(event) {
   if (event.defaultPrevented || find("dialog[open], :popover-open")) return;
   if (event.shiftKey || document.activeElement === find("#search")) box.focus();
@@ -52,7 +52,7 @@ function toMessage(step) {
 function anywhere(event) {
   const control = event.ctrlKey || event.metaKey;
   if (event.key === "Escape") escape(event);
-  // Whoever turned the shortcuts off keeps Esc: it is how a dialog is left.
+  // Esc works with shortcuts turned off too: it leaves dialogs.
   else if (!("shortcuts" in main.dataset)) return;
   else if (event.altKey && !control && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
     event.preventDefault();
@@ -65,7 +65,7 @@ function anywhere(event) {
     find("#drawer-button").click();
   } else if (control && !event.shiftKey && event.code === "KeyK" && find("#search")) {
     event.preventDefault();
-    // Where the list is a dialog, the search is in it.
+    // On narrow screens the search is in the navigation dialog.
     if (!find("#search").checkVisibility()) find("[data-action=nav]").click();
     find("#search").focus();
   } else if (control && event.key === "/") {

@@ -1,4 +1,4 @@
-// The list of conversations: rename, pin, archive, delete with undo; kept fresh.
+// The list of conversations: rename, pin, archive, delete with Undo; and its refreshing.
 
 import { all, code, find, main, make, post, showError } from "./page.js";
 import { enhance } from "./feed.js";
@@ -9,14 +9,14 @@ const UNDO_FOR = 12000;
 const DELETED = "deleted";
 const entry = find("#entry");
 const undo = find("#undo");
-let chosen = {}; // The conversation that something is done with: which, title, pinned.
+let chosen = {}; // The conversation whose menu is open: {which, title, pinned}.
 let refreshing = false;
 let stale = false;
 let undoTimer = 0;
 
 const address = (which, command) => `/c/${which}/${command}/`;
 
-/** The heading that a day stands under, in the reader's zone. */
+/** The heading for a conversation's day, in the reader's zone. */
 function groupOf(item) {
   if ("pinned" in item.dataset) return "Pinned";
   const date = new Date(find("time", item).dateTime);
@@ -29,7 +29,7 @@ function groupOf(item) {
   return date.toLocaleString([], { month: "long", year: "numeric" });
 }
 
-/** Headings between the days. */
+/** Insert the headings between the days. */
 function group() {
   all("#links > .group").forEach((one) => one.remove());
   let last = "";
@@ -41,9 +41,9 @@ function group() {
   enhance(find("#links"));
 }
 
-/** Read the list anew; where the reader is in it stays. */
+/** Load the list again, keeping the scroll position and the focus. */
 export async function refresh() {
-  // What is on its way may have been read before the change.
+  // The running request may have been answered before the change: load once more after it.
   stale = refreshing;
   if (refreshing) return;
   refreshing = true;
@@ -62,7 +62,7 @@ export async function refresh() {
     list.scrollTop = top;
     if (focused) find(`[data-code="${focused}"] ${inMenu ? ".more" : "a"}`, list)?.focus();
   } catch {
-    // Offline: the banner says so, and the list is read again when the page is back.
+    // Offline: the banner says so, and the list is loaded again on return.
     return;
   } finally {
     refreshing = false;
@@ -82,7 +82,7 @@ export function open(button) {
 async function done(command, fields = {}) {
   entry.close();
   const answer = await post(address(chosen.which, command), fields).catch(() => ({ ok: false, json: {} }));
-  if (!answer.ok) showError(answer.json.error?.message || "That was not done. Try again in a moment.");
+  if (!answer.ok) showError(answer.json.error?.message || "That did not work. Try again in a moment.");
   return answer.ok;
 }
 
@@ -90,18 +90,18 @@ async function changed(command, fields) {
   if (await done(command, fields)) await refresh();
 }
 
-/** Above what is at the bottom where the reader is, so that it lies on nothing. */
+/** Put Undo above the account, or above the composer on narrow screens, so that it covers nothing. */
 export function placeUndo() {
   find(find("#nav").checkVisibility() ? ".account" : "#composer").before(undo);
 }
 
-/** What was put away can be had back for a while; whoever was reading it is led back to it. */
+/** Offer Undo for a while after archiving or deleting. `wasRead`: Undo opens the conversation again. */
 function offer({ which, title, back, words }, wasRead) {
   const button = make("button", { type: "button", className: "link" }, "Undo");
   button.addEventListener("click", async () => {
     undo.hidden = true;
     const answer = await post(address(which, back), {}).catch(() => ({ ok: false }));
-    if (!answer.ok) return showError("That could not be undone. Reload the page and try again.");
+    if (!answer.ok) return showError("Undo did not work. Reload the page and try again.");
     if (wasRead) return location.assign(`/c/${which}/`);
     await refresh();
     return find(`#links [data-code="${which}"] a`)?.focus();
@@ -134,13 +134,13 @@ export const actions = {
   "entry-delete": remove,
 };
 
-/** The reader has seen this conversation as it is now; nobody is told of an unread reply. */
+/** Tell the server that everything so far was seen, so that no list marks it as unread. */
 export function seen() {
   if (!code || document.hidden) return;
   post(address(code, "seen"), { event_no: eventNo() }).catch(() => undefined);
 }
 
-/** A word from the browser when a reply ended and nobody was looking. */
+/** Show the browser's notification when a reply ended while the page was in the background. */
 export function notify(spoken) {
   if (!("notify" in main.dataset) || !document.hidden) return;
   if (!("Notification" in window) || Notification.permission !== "granted") return;

@@ -1,4 +1,4 @@
-// What can be done with one message: pin, branch, compress up to it, and see what it was made of.
+// The actions on one message: pin, branch, compress up to it, and show what its reply saw.
 
 import { GIVES_UP, all, code, find, main, post, showError } from "./page.js";
 import * as drawer from "./drawer.js";
@@ -9,7 +9,7 @@ const menu = find("#acts");
 let chosen = null;
 let opener = null;
 
-/** A command whose answer, a card for an error, htmx puts where the server says. */
+/** POST a command by htmx. The answer, an error card for instance, goes where the server says. */
 export const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", target: "#sink" });
 
 const item = (name) => find(`[data-action="${name}"]`, menu);
@@ -33,7 +33,7 @@ function close() {
   opener?.focus();
 }
 
-/** The message that a button belongs to: its own, the menu's, or the one it names. */
+/** The seq of a button's message: the one it names, the menu's, or the one it stands in. */
 const seqOf = (button) => button.dataset.seq || (menu.contains(button) ? chosen : button.closest("article")).dataset.seq;
 
 export const actions = {
@@ -57,16 +57,16 @@ export const actions = {
   "continue-in-new": () => command("continue-in-new/"),
   model() {
     const select = find("#model");
-    if (!select) return showError("There is only the one model here. Whoever runs this server can add others.");
+    if (!select) return showError("There is only one model here. Whoever runs this server can add others.");
     if (!select.checkVisibility()) return settings.open("#settings-model");
     select.focus();
-    // Not every browser opens it by script; the focus is enough then.
+    // Not every browser opens a select by script; there the focus must do.
     if (navigator.userActivation?.isActive) select.showPicker?.();
     return undefined;
   },
 };
 
-/** Why a message was not taken, and what can be done. */
+/** Show why the server refused a message, and what can be done. */
 export function refusal({ status, json: { error } }) {
   if (status === 401) return signedOut();
   const buttons = [];
@@ -77,7 +77,7 @@ export function refusal({ status, json: { error } }) {
   return showError(error?.message || "The server could not take this message. Your text is kept.", error?.retry_after, buttons);
 }
 
-/** Make a conversation for a message and go there; whether that was done. A card says why not. */
+/** Create a conversation with a message and open it. False if that failed; a card says why. */
 export async function sendElsewhere(url, fields) {
   const answer = await post(url, fields, AbortSignal.timeout(GIVES_UP)).catch(() => null);
   if (answer?.ok) location.assign(`${main.dataset.urlCreate}${answer.json.code}/`);
@@ -86,7 +86,7 @@ export async function sendElsewhere(url, fields) {
   return Boolean(answer?.ok);
 }
 
-/** Send a text in a new conversation that goes on after message `seq`. */
+/** Send a text in a branch that continues after message `seq`. */
 export const sendAsBranch = (text, seq, id, more = {}) =>
   sendElsewhere(`${main.dataset.urlPage}branch/`, { text, seq, client_msg_id: id, ...more });
 

@@ -1,4 +1,4 @@
-// Before another model is taken: what the next request would be for it.
+// Choosing another model: first, a look at the size of its next request.
 
 import { all, find } from "./page.js";
 import { settle } from "./settings.js";
@@ -11,18 +11,18 @@ async function usageWith(name) {
   return answer?.ok ? (await answer.json()).context : null;
 }
 
-/** Whether to take it: asked only if the conversation would be compressed for it. */
+/** True if the model may be chosen. Asks the person only if the conversation would be compressed. */
 export async function agreed(name) {
   const next = await usageWith(name);
   if (!next || next.usage < next.threshold) return true;
   const share = Math.round(next.usage * 100);
   const taken = `${next.total.toLocaleString("en")} of ${next.budget.toLocaleString("en")} tokens (${share} %)`;
   return asked(
-    `With ${name} the next request would take ${taken}, so older messages are compressed before the next reply, or left out of what the model sees. Nothing is deleted.`,
+    `With ${name} the next request would take ${taken}, so older messages would be compressed before the next reply, or left out of what the model sees. Nothing is deleted.`,
   );
 }
 
-/** The answer to the question; left by Esc, it is no. */
+/** The person's answer; Esc means no. */
 function asked(words) {
   const dialog = find("#switch");
   find("#switch-words").textContent = words;
@@ -42,7 +42,7 @@ function show(name) {
   }
 }
 
-/** The pickers show the model that holds, in whichever tab and by whichever command it was chosen. */
+/** Show the current model in all pickers, also after a change in another tab or by a command. */
 export function follow() {
   const name = find("#chip [data-model]")?.dataset.model;
   if (name && find("#model") && name !== current) show(name);

@@ -1,15 +1,15 @@
-// Messages on their way: shown at once, kept in this browser, delivered one after another.
+// Messages being sent: shown at once, kept in this browser, delivered one by one.
 
 import { GIVES_UP, all, code, copy, feed, find, main, make, post, showError, store } from "./page.js";
 import * as drafts from "./drafts.js";
 import { placeDivider } from "./feed.js";
 
-const NOT_CONFIRMED = 5000; // milliseconds until a message counts as not sent
+const NOT_CONFIRMED = 5000; // milliseconds until a message is marked “Not sent”
 const SENDING = `sending:${code}`;
-const list = []; // Those of this page, oldest first: {id, text}.
+const list = []; // Of this page, oldest first: {id, text}.
 let line = Promise.resolve(); // One delivery at a time.
-let flight = null; // That of the first.
-let writer = null; // What is to be done with an answer, and which message was seen last.
+let flight = null; // Aborts the delivery of the first.
+let writer = null; // The composer's callbacks: acknowledged, refused, seen.
 
 const stored = () => [].concat(JSON.parse(store.get(SENDING) || "[]"));
 const keep = (messages) => store.set(SENDING, messages.length ? JSON.stringify(messages) : "");
@@ -32,7 +32,7 @@ function articleFor({ id, text }) {
   return article;
 }
 
-/** Whether it is said of what waits that it is not sent: one that is late keeps the others. */
+/** Show or hide “Not sent” on all messages here: the others wait for one that is late. */
 function say(unsent) {
   for (const { id } of list) {
     const article = pendingOf(id);
@@ -45,7 +45,7 @@ function forget(message) {
   keep(stored().filter((one) => one.id !== message.id));
 }
 
-/** Deliver one message, again if need be: its identifier can make it only once. Whether it is there. */
+/** Deliver one message; true if the server has it. Repeating is safe: its identifier is stored once. */
 async function deliver(message) {
   const { id, text } = message;
   say(false);
@@ -65,9 +65,9 @@ async function deliver(message) {
       forget(message);
       pendingOf(id)?.remove();
       writer.refused(id, text, answer);
-    } else if (error) showError(error.message); // It may be stored all the same; then it is not made again.
+    } else if (error) showError(error.message); // Keep it: it is sent again, and stored once.
   } catch {
-    // No connection: it waits for the next.
+    // No connection: it is sent again when there is one.
   } finally {
     clearTimeout(late);
   }
@@ -75,7 +75,7 @@ async function deliver(message) {
   return false;
 }
 
-/** In the order in which they were written; what follows one that does not arrive waits with it. */
+/** Deliver in the order of writing; stop at the first that fails. */
 const run = async () => {
   while (list.length && (await deliver(list[0])));
 };
@@ -93,14 +93,14 @@ export function put(id, text) {
   line = line.then(run);
 }
 
-/** After a reconnection, or asked for: what was not confirmed goes out again. */
+/** Send again what is marked “Not sent”: after a reconnection, or by Retry. */
 export function resend() {
   if (!all(".pending .unsent:not([hidden])").length) return;
-  flight?.abort(); // The connection that it took is gone.
+  flight?.abort(); // Its connection is gone.
   line = line.then(run);
 }
 
-/** Whether this text is on its way. */
+/** True if this text is being sent. */
 export const holds = (text) => list.some((one) => one.text === text);
 
 export function start(callbacks) {

@@ -1,4 +1,4 @@
-// The page's fixed parts and small helpers that every module needs.
+// The page's fixed parts, and helpers for all modules.
 
 export const find = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -8,11 +8,11 @@ export const scroller = find("#scroller");
 export const composer = find("#composer");
 export const box = find("#text");
 export const code = main.dataset.code || "";
-export const GIVES_UP = 30000; // milliseconds until a message that is sent counts as lost
+export const GIVES_UP = 30000; // milliseconds until a request for a message is given up
 
 const token = find("input[name=csrfmiddlewaretoken]")?.value || "";
 
-/** POST a command as a form and give back the answer's JSON, with `ok` and `status`. */
+/** POST a command as a form. Returns `ok`, `status` and the answer's JSON. */
 export async function post(url, fields, signal) {
   const response = await fetch(url, {
     method: "POST",
@@ -50,7 +50,7 @@ export function showError(message, retryAfter, buttons = []) {
   return card;
 }
 
-/** What a screen reader says next; the same words once more are no news. */
+/** Have a screen reader say this, unless it is what was said last. */
 export function tell(words) {
   const spoken = find("#spoken");
   if (spoken.textContent !== words) spoken.textContent = words;
@@ -58,7 +58,7 @@ export function tell(words) {
 
 export const clearErrors = () => find("#alerts").replaceChildren();
 
-/** The browser's own store; a browser that refuses it has no drafts, and nothing else breaks. */
+/** localStorage, or nothing where the browser refuses it: then there are no drafts here. */
 export const store = {
   get(key) {
     try {
@@ -78,7 +78,7 @@ export const store = {
   },
 };
 
-/** As one did before there was a clipboard for scripts, which a page without TLS still lacks. */
+/** Copy by the old command: without TLS, scripts have no access to the clipboard. */
 function copyBySelection(text) {
   const selected = make("textarea", { value: text, className: "vh" });
   document.body.append(selected);
@@ -88,7 +88,7 @@ function copyBySelection(text) {
   return done;
 }
 
-/** Put on the clipboard what is given or promised: Safari wants the promise within the click. */
+/** Copy a text, or the promise of one: Safari wants the promise while the click is handled. */
 export async function copy(given, button) {
   const label = button.lastChild;
   const before = label.textContent;
@@ -102,10 +102,10 @@ export async function copy(given, button) {
   setTimeout(() => (label.textContent = before), 1500);
 }
 
-/** Whether a key belongs to an input method, which uses Enter and Esc while it composes. */
+/** True while an input method composes: Enter and Esc are then its own. */
 export const isComposing = (event) => event.isComposing || event.keyCode === 229;
 
-/** Whether this key sends what is written: Enter, or with Ctrl, as the person has chosen. */
+/** True for the key that sends: Enter, or Ctrl+Enter, as the person has chosen. */
 export function sends(event) {
   if (event.key !== "Enter" || event.altKey || isComposing(event)) return false;
   const control = event.ctrlKey || event.metaKey;
@@ -114,10 +114,10 @@ export function sends(event) {
 
 const FITS_ITSELF = CSS.supports("field-sizing", "content");
 
-/** Height of a box follows its text, to a limit set by the style sheet. */
+/** Fit the height of a text box to its text, up to the style sheet's limit. */
 export function fit(text) {
   if (FITS_ITSELF) return;
-  // What is around it must not move, not even while this is measured: the feed would lose its place.
+  // Keep the form's height while measuring, or the feed would lose its place.
   const around = text.form.style;
   around.minHeight = `${text.form.offsetHeight}px`;
   text.style.height = "auto";
@@ -125,7 +125,7 @@ export function fit(text) {
   around.minHeight = "";
 }
 
-/** Esc in this element leaves it, and does nothing else. */
+/** Make Esc in this element call `leave`, and nothing else. */
 export function onEscape(element, leave) {
   element.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.shiftKey || isComposing(event)) return;
@@ -134,7 +134,7 @@ export function onEscape(element, leave) {
   });
 }
 
-// randomUUID exists in secure contexts only; a server on the local network has none.
+// randomUUID exists only with TLS or on localhost, so not on a local network's plain http.
 export function uuid() {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

@@ -1,21 +1,21 @@
-// Following the text: only while the reader is at its end.
+// Scrolling: follow new text only while the reader is at the end.
 
 import { all, feed, find, scroller } from "./page.js";
 
-const AT_END = 24; // pixels from the end that still count as the end
-const LETS_GO = 3; // pixels of upward scroll that end the following
+const AT_END = 24; // pixels from the end that count as the end
+const LETS_GO = 3; // pixels of upward scroll that stop the following
 const PILL_BEYOND = 200;
 
 const pill = find("#new-text");
 let following = true;
-let fresh = false; // There is text below that the reader has not been shown.
-let seen = {}; // The scroller when it was last looked at: where it is, its height, the text's.
+let fresh = false; // There is new text below, not yet shown to the reader.
+let seen = {}; // The scroller at the last look: its position, its height, the height of its content.
 let scheduled = false;
-let end = {}; // The last message as the reader knows it: which it is, and how high.
+let end = {}; // The last message at the last look: its id and height.
 
 const distance = () => scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
 
-/** Whether there is more at the end than the reader was told of; a mark or the divider is no text. */
+/** True if the last message is new or has grown. A new mark or divider elsewhere does not count. */
 function hasMore() {
   const { id, offsetHeight } = feed.lastElementChild || {};
   const more = id !== end.id || offsetHeight > end.offsetHeight;
@@ -31,14 +31,14 @@ function look() {
 function scrolled() {
   const before = seen;
   look();
-  // Where the view grew or the text shrank, the browser moved it; WebKit says so as of the reader.
+  // If the view grew or the text shrank, the browser scrolled, not the reader; WebKit reports both alike.
   const itself = seen.view > before.view || seen.text < before.text;
   if (!itself && before.top - seen.top >= LETS_GO && distance() > LETS_GO) following = false;
   else if (distance() <= AT_END) following = true;
   offer();
 }
 
-/** A way to the end: soon where there is new text, otherwise for who has gone far from it. */
+/** Show the button to the end: early if there is new text, else two screens from the end. */
 function offer() {
   fresh &&= !following;
   const hidden = following || distance() <= (fresh ? PILL_BEYOND : 2 * scroller.clientHeight);
@@ -53,8 +53,8 @@ export function toEnd() {
   look();
 }
 
-/** Keeps what is read in its place while the feed changes above it: call the result after that.
- *  Where the browser has done so by itself, nothing is left to move; WebKit never does. */
+/** Keep the visible message in place while the feed changes above it: call the result afterwards.
+ *  Needed for WebKit; where the browser anchors the scroll itself, it moves nothing. */
 export function hold() {
   const edge = scroller.getBoundingClientRect().top;
   const topOf = (article) => article.getBoundingClientRect().top;
@@ -68,7 +68,7 @@ export function hold() {
   };
 }
 
-/** The feed has changed: follow, or say that there is more below. At most once a frame. */
+/** After a change of the feed: follow it, or show that there is new text. At most once a frame. */
 export function changed() {
   if (scheduled) return;
   scheduled = true;
@@ -83,13 +83,13 @@ export function changed() {
   });
 }
 
-/** A message of this reader's own: the question goes near the top, the reply grows below it. */
+/** After sending: scroll the question near the top, with room below for the reply. */
 export function question() {
   scroller.dataset.live = "";
   toEnd();
 }
 
-/** The browser's own way there takes its time, and ends where the end was when it set out. */
+/** Replace the browser's End key: its smooth scroll stops where the end was when it began. */
 function endKey(event) {
   const { key, target, shiftKey, altKey } = event;
   if (key !== "End" || shiftKey || altKey) return;
@@ -105,15 +105,15 @@ export function start() {
   document.addEventListener("keydown", endKey);
   new ResizeObserver(() => {
     scroller.style.setProperty("--view", `${scroller.clientHeight}px`);
-    hasMore(); // Lines that are broken anew are no text either.
+    hasMore(); // A new width changes heights: that is no new text.
     if (following) toEnd();
   }).observe(scroller);
-  // Not every browser makes the page shorter for its keyboard; none says it for a zoom.
+  // Some browsers do not shrink the page for the on-screen keyboard. A zoomed page is left alone.
   window.visualViewport?.addEventListener("resize", () => {
     const height = visualViewport.scale === 1 ? `${visualViewport.height}px` : "";
     document.documentElement.style.setProperty("--screen", height);
   });
-  // What is put in above or below for a reader: what is being read stays where it is.
+  // When older or newer messages are loaded, what is being read stays in place.
   let release = null;
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     if (!["older", "newer"].includes(event.target.id)) return;
@@ -127,11 +127,11 @@ export function start() {
   const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
   if (!sought) toEnd();
   else {
-    // Opened at a message that was searched for.
+    // Opened at a search hit.
     following = false;
     const show = () => (find(`${location.hash} mark`) || find(location.hash)).scrollIntoView({ block: "center" });
     show();
-    // As long as it loads the page, the browser goes to the message's beginning again.
+    // Until the page has loaded, the browser scrolls to the top of the message again.
     addEventListener("load", () => requestAnimationFrame(show));
     sought.focus({ preventScroll: true });
     sought.classList.add("sought");

@@ -1,4 +1,4 @@
-// The settings of the conversation: read anew unless some are unsaved, and only what was changed is sent.
+// The conversation's settings: reloaded when opened, unless some are unsaved; only changes are sent.
 
 import { all, find, main } from "./page.js";
 
@@ -7,7 +7,7 @@ const dialog = find("#settings");
 const isChanged = (field) =>
   field.options ? all("option", field).some((one) => one.selected !== one.defaultSelected) : field.value !== field.defaultValue;
 
-/** What it shows now is what is stored. */
+/** Take the field's present value as the stored one. */
 export function settle(field) {
   if (!field.options) field.defaultValue = field.value;
   else for (const one of all("option", field)) one.defaultSelected = one.selected;
@@ -15,10 +15,10 @@ export function settle(field) {
 
 const fields = () => all("#settings-form [name]:not([type=hidden])");
 
-/** Whether something was changed and neither saved nor cancelled, however the dialog was left. */
+/** True if something was changed and neither saved nor cancelled. */
 export const unsaved = () => fields().some(isChanged);
 
-/** Show them as they are now, in another tab or by a command too; the focus goes to `wanted`. */
+/** Open the dialog with the current settings, and focus `wanted`. */
 export function open(wanted) {
   const show = () => {
     dialog.showModal();
@@ -29,7 +29,7 @@ export function open(wanted) {
     return Promise.resolve(show());
   }
   const form = { target: "#settings-form", select: "#settings-form", swap: "outerHTML" };
-  // That there is no connection is said by the page.
+  // If there is no connection, the page says so.
   return htmx.ajax("GET", main.dataset.urlPage, form).then(show, () => undefined);
 }
 
@@ -43,7 +43,7 @@ export function start() {
     if (event.detail.successful) {
       fields().forEach(settle);
       dialog.close();
-    } else find("#settings-said").replaceChildren(...find("#alerts").children); // The page lies behind the dialog.
+    } else find("#settings-said").replaceChildren(...find("#alerts").children); // Into the dialog, which covers the page.
   });
   dialog?.addEventListener("reset", () => dialog.close());
 }

@@ -1,4 +1,4 @@
-// Pages without a conversation: times in the reader's zone, settings that save themselves, Undo.
+// Pages without a conversation: times in the reader's zone, settings that are saved on change, Undo.
 
 const root = document.documentElement;
 
@@ -33,7 +33,7 @@ async function save(form) {
       else root.dataset.theme = select.value;
     }
   } catch {
-    said.textContent = "No connection. That was not saved.";
+    said.textContent = "No connection. Nothing was saved.";
   }
 }
 
@@ -46,10 +46,10 @@ for (const form of document.querySelectorAll("form.setting")) {
   });
 }
 
-// Whoever cancels an edit reads the text again.
+// Cancel closes the editor.
 document.addEventListener("reset", (event) => event.target.closest("details")?.removeAttribute("open"));
 
-// What is deleted in the archive can be had back on the page that comes next; list.js offers it.
+// After a deletion in the archive the next page offers Undo (list.js).
 for (const form of document.querySelectorAll(".rows form[action$='/delete/']")) {
   const title = form.closest("li").querySelector("a").textContent;
   const which = form.getAttribute("action").split("/").at(-3);

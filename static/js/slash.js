@@ -17,7 +17,7 @@ async function chooseModel(words) {
   const names = all("#model option").map((option) => option.textContent);
   if (names.includes(words) && !code) return (find("#model").selectedIndex = names.indexOf(words));
   if (names.includes(words)) return (await agreed(words)) && command("settings/", { model: words });
-  return showError(`There is no model ${words}. There are: ${names.join(", ") || find(".top .model")?.textContent || "the one"}.`);
+  return showError(`There is no model ${words}. Choose from: ${names.join(", ") || find(".top .model")?.textContent || "the one here"}.`);
 }
 
 function instruct(words) {
@@ -28,7 +28,7 @@ function instruct(words) {
   return words || prompt.focus();
 }
 
-/** Its divider comes at the end: whoever wrote this sees it, wherever they were reading. */
+/** Clear, and scroll to the end, where the divider appears. */
 function clear() {
   toEnd();
   command("clear/");
@@ -39,7 +39,7 @@ function branch() {
   if (last) command("branch/", { seq: last.dataset.seq });
 }
 
-// What each is for is said in the list of keys and commands (partials/help.html).
+// The words for each are in partials/help.html.
 const COMMANDS = {
   compact: { run: (words) => command("compact/", words ? { focus: words } : {}) },
   clear: { run: clear },
@@ -57,7 +57,7 @@ const COMMANDS = {
   help: { anywhere: true, run: () => find("#help").showModal() },
 };
 
-/** Run the command in `text`. False when it is none, and is to be sent as a message. */
+/** Run the command in `text`. False if `text` is not a command but a message. */
 export function run(text) {
   const found = /^\/([a-z-]+)(?:\s+([\s\S]*))?$/i.exec(text.trim());
   if (!found) return false;
@@ -65,7 +65,7 @@ export function run(text) {
   const known = COMMANDS[name.toLowerCase()];
   hide();
   if (!known) showError(`There is no command /${name}. Nothing was sent; /help lists the commands.`);
-  else if (!code && !known.anywhere) showError(`/${name} works in a conversation; this one has not begun.`);
+  else if (!code && !known.anywhere) showError(`/${name} works only after the first message.`);
   else {
     write("");
     clearErrors();
@@ -76,7 +76,7 @@ export function run(text) {
 
 export const isShown = () => !list.hidden;
 
-/** Whether what is written is a command already, rather than the beginning of one. */
+/** True if the text is a whole command, not just the beginning of one. */
 export const isWhole = () => box.value.slice(1).toLowerCase() in COMMANDS;
 
 export function hide() {
@@ -120,7 +120,7 @@ function suggest() {
   );
   list.hidden = false;
   chosen = 0;
-  // The box stays a text box; what it stands in becomes the combobox.
+  // The box stays a text box; the element around it becomes the combobox.
   const combobox = { role: "combobox", "aria-label": "Commands", "aria-expanded": "true", "aria-controls": "commands" };
   for (const [name, value] of Object.entries(combobox)) around.setAttribute(name, value);
   box.setAttribute("aria-controls", "commands");
@@ -130,7 +130,7 @@ function suggest() {
 
 export function start() {
   box.addEventListener("input", suggest);
-  // Unless one is back by then.
+  // Unless the focus is back by then.
   box.addEventListener("blur", () => setTimeout(() => document.activeElement === box || hide(), 150));
   list.addEventListener("mousedown", (event) => {
     const option = event.target.closest("[data-name]");

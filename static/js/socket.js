@@ -1,4 +1,4 @@
-// The websocket: where to resume, and what to say when it is gone.
+// The websocket: resuming after the last event, and the banner when it is gone.
 
 import { code, find, main } from "./page.js";
 
@@ -8,7 +8,7 @@ let lastEvent = Number(main.dataset.eventNo || 0);
 let offline = 0;
 const banner = find("#banner");
 
-/** The number of the last event that is on the screen. */
+/** The number of the last event shown. */
 export const eventNo = () => lastEvent;
 
 export function say(text, link) {
@@ -35,7 +35,7 @@ function quiet() {
   banner.replaceChildren();
 }
 
-/** Number of the event that an HTML fragment carries. */
+/** The number of the event in an HTML fragment. */
 function numberOf(fragment) {
   const found = /data-event-no="(\d+)"/.exec(fragment);
   return found ? Number(found[1]) : 0;
@@ -45,12 +45,12 @@ const parser = document.createElement("template");
 
 const IS_TEXT = /^<div [^>]*data-event="delta"/;
 
-/** Text as it streams in, twenty times a second: the same swaps as htmx's, without its ceremony. */
+/** Apply streamed text, up to twenty times a second: htmx's swaps without htmx's events. */
 function stream(fragment) {
   parser.innerHTML = fragment;
   for (const part of parser.content.children) {
     const target = document.getElementById(part.id);
-    if (!target) continue; // The reply has ended meanwhile.
+    if (!target) continue; // The reply has ended.
     if (part.getAttribute("hx-swap-oob") === "innerHTML") target.replaceChildren(...part.childNodes);
     else target.append(...part.childNodes);
   }
@@ -59,9 +59,9 @@ function stream(fragment) {
 function closed(event) {
   clearTimeout(offline);
   if (event.code === 4401) return signedOut();
-  if (event.code === 4404) return say("This conversation is not there any more.", { href: "/", text: "To the conversations" });
+  if (event.code === 4404) return say("This conversation no longer exists.", { href: "/", text: "To the conversations" });
   offline = setTimeout(
-    () => say("No connection. Your text is kept; this page comes back by itself."),
+    () => say("No connection. Your text is kept; the page reconnects by itself."),
     OFFLINE_AFTER,
   );
   return undefined;
@@ -78,7 +78,7 @@ export function start({ onOpen, onMessage }) {
     const address = new URL(url);
     address.searchParams.set("after", String(lastEvent));
     const socket = new WebSocket(address);
-    // First in line: htmx never sees the text, and makes no events of it.
+    // Registered before htmx's listener, which therefore never sees the text.
     socket.addEventListener("message", (event) => {
       if (!IS_TEXT.test(event.data)) return;
       event.stopImmediatePropagation();

@@ -305,7 +305,7 @@ async def test_the_whole_job_can_be_done_by_keyboard(
     await expect(divider.get_by_role("button", name="Edit summary")).to_be_focused()
     await tab_to(page, divider.get_by_role("button", name="Undo compression"))
     await keyboard.press("Enter")
-    await expect(divider).to_contain_text("The summary was taken away")
+    await expect(divider).to_contain_text("The summary was removed")
     await keyboard.press("Alt+ArrowUp")
     await expect(screen.articles.last).to_be_focused()
     for _ in range(3):

@@ -66,7 +66,7 @@ async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
     await page.keyboard.press("Control+Shift+E")
     await drawer.get_by_role("button", name="Undo").click()
     await expect(fourth).to_have_count(1)
-    await expect(divider).to_contain_text("The summary was taken away")
+    await expect(divider).to_contain_text("The summary was removed")
 
 
 @pytest.mark.parametrize("how", ["button", "key", "command"])

@@ -250,7 +250,7 @@ async def test_each_command_does_its_work(screen: Screen) -> None:
     divider = page.get_by_role("region", name="Compressed messages")
     await expect(divider).to_contain_text("The model starts afresh below")
     await screen.send("/undo")
-    await expect(divider).to_contain_text("The start afresh was taken back")
+    await expect(divider).to_contain_text("The new start was undone")
     await screen.send("/help")
     await expect(page.get_by_role("dialog", name="Keys and commands")).to_be_visible()
     await press(page, "Escape")

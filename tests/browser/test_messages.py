@@ -291,9 +291,9 @@ async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
     await screen.ask("Hello.")
     await screen.button("Conversation settings").click()
     await page.get_by_label("Compression", exact=True).select_option("true")
-    await page.get_by_label("Compress at this share of the room: 0.5 (50 %) to 0.95 (95 %)").fill(
-        "0.6"
-    )
+    await page.get_by_label(
+        "Compress when the window is this full: 0.5 (50 %) to 0.95 (95 %)"
+    ).fill("0.6")
     await page.get_by_label("Turns kept word for word").fill("5")
     await page.set_viewport_size({"width": 390, "height": 844})
     sideways = "dialog => dialog.scrollWidth - dialog.clientWidth"

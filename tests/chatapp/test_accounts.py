@@ -193,7 +193,7 @@ def test_n04_more_than_can_wait_are_asked_to_come_back(client: Client, anna: Use
         for _ in range(limits.ATTEMPTS + 1):
             refused = sign_in(client, PASSWORD, Accept="application/json")
             assert refused.status_code == 429
-            assert "Many people" in refused.json()["error"]["message"]
+            assert "Too many people" in refused.json()["error"]["message"]
             assert int(refused["Retry-After"]) == limits.BUSY_SECONDS
     assert sign_in(client, PASSWORD).status_code == 302
 

@@ -154,7 +154,7 @@ def test_what_can_be_no_folder_is_said_in_a_sentence(tmp_path: Path) -> None:
     """Breaks when: the start ends with the traceback of ``mkdir``."""
     (tmp_path / "a file").write_text("")
     for path in (tmp_path / "a file", tmp_path / "a file" / "in it"):
-        with pytest.raises(ImproperlyConfigured, match=rf"^{NAME}: {path} cannot be made"):
+        with pytest.raises(ImproperlyConfigured, match=rf"^{NAME}: {path} cannot be created"):
             environment.folder(NAME, path)
 
 
@@ -162,8 +162,8 @@ def test_what_can_be_no_folder_is_said_in_a_sentence(tmp_path: Path) -> None:
     ("name", "value", "said"),
     [
         ("DAILY_COST_PER_USER", "-5", "must be a number of at least 0"),
-        ("IMPORT_DIR", "/dev/null/imports", "cannot be made or entered"),
-        ("DATABASE_URL", "sqlite:////dev/null/chat.sqlite3", "cannot be made or entered"),
+        ("IMPORT_DIR", "/dev/null/imports", "cannot be created or entered"),
+        ("DATABASE_URL", "sqlite:////dev/null/chat.sqlite3", "cannot be created or entered"),
     ],
 )
 def test_the_settings_refuse_it_at_start(tmp_path: Path, name: str, value: str, said: str) -> None:

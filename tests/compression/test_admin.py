@@ -377,7 +377,7 @@ def test_of_an_attempt_it_is_said_that_no_draft_is_kept(
     page = text_of(client.get(summary_path(Summary.objects.get(status="rejected"))))
     assert "It was longer than its source." in page
     assert "no summary came of it" in page
-    assert "and no draft" in page
+    assert "not the draft" in page
 
 
 def test_a_version_says_which_parts_an_extract_made(client: Client, summary: Summary) -> None:

@@ -44,7 +44,7 @@ def pin(
             f"This message has about {total:,} tokens; at most {most_tokens:,} can be pinned."
             if alone
             else f"The pinned messages would have about {total:,} tokens together; at most "
-            f"{most_tokens:,} are possible. Unpin another one first.",
+            f"{most_tokens:,} are allowed. Unpin another one first.",
             fields={"seq": "Too large to be pinned.", "tokens": total, "most": most_tokens},
         )
     return row.pk, row.event_no, message_view(message)

@@ -31,13 +31,15 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the file, its owner, and a title."""
         parser.add_argument("file", type=Path, help="JSON list of messages, UTF-8")
-        parser.add_argument("--owner", required=True, help="name of the person it will belong to")
-        parser.add_argument("--title", default="", help="default: the first words")
+        parser.add_argument("--owner", required=True, help="name of the person who will own it")
+        parser.add_argument(
+            "--title", default="", help="title of the conversation (default: its first words)"
+        )
         parser.add_argument(
             "--keep-system-prompt",
             action="store_true",
-            help="make the system messages at the head of the file the conversation's system "
-            "prompt; without it they are left out, since a file must not instruct a model",
+            help="use the system messages at the head of the file as the conversation's system "
+            "prompt; otherwise they are left out, since a file must not instruct a model",
         )
         parser.add_argument(
             "--max-bytes",

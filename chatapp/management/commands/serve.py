@@ -48,7 +48,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--no-prepare",
             action="store_true",
-            help="only serve: no migration, no owner, no sign-in link (for many processes)",
+            help="only serve: no migrations, no owner's account, no link (for many processes)",
         )
         parser.add_argument(
             "--behind-proxy",
@@ -57,8 +57,8 @@ class Command(BaseCommand):
             const=1,
             default=0,
             metavar="PROXIES",
-            help="believe X-Forwarded-For as far as so many proxies before this process wrote it, "
-            "counted from its end (1 when none is given); each must set it or append to it",
+            help="number of proxies in front of this process (1 if not given). The client's "
+            "address is taken from X-Forwarded-For, which each of them must set or append to",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

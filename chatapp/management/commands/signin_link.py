@@ -19,11 +19,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Add the person, and the address at which the chat is reached."""
-        parser.add_argument("name", nargs="?", default="", help="who; default: the owner")
+        parser.add_argument("name", nargs="?", default="", help="who signs in (default: the owner)")
         parser.add_argument(
             "--base-url",
             default=settings.ALLOWED_ORIGINS[0],
-            help="scheme, host and port; default: the first of ALLOWED_ORIGINS",
+            help="scheme, host and port of the link (default: the first of ALLOWED_ORIGINS)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

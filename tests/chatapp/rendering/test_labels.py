@@ -21,8 +21,8 @@ def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
         ("manual", None, "asked for"),
         ("edit", None, "edited by a person"),
         ("restore", 2, "restored from version 2"),
-        ("restore", 0, "the summary taken away"),
-        ("restore", None, "brought along from the earlier conversation"),
+        ("restore", 0, "the summary removed"),
+        ("restore", None, "carried over from the earlier conversation"),
     ],
 )
 def test_what_a_version_was_made_for(trigger: str, restored_from: int | None, said: str) -> None:
@@ -32,7 +32,7 @@ def test_what_a_version_was_made_for(trigger: str, restored_from: int | None, sa
 def test_a_start_afresh_that_is_taken_back_took_no_summary_away() -> None:
     """Breaks when: what stood there before is not looked at."""
     taken_back = {**version("restore", 0), "instead_of": "clear"}
-    assert labels.cause(taken_back) == "the start afresh taken back"
+    assert labels.cause(taken_back) == "the new start undone"
 
 
 def test_every_trigger_and_action_has_words() -> None:

@@ -170,7 +170,7 @@ def test_i25_json_of_millions_of_values_is_not_taken_apart(rf: RequestFactory) -
     assert fields_of(request) == {"text": text, "seq": "5", "on": "true"}
     for costly in ('{"a": [' + "[]," * 100_000 + "[]]}", "{" + '"a": "",' * 2_000 + '"b": ""}'):
         request = rf.post("/", costly, content_type="application/json")
-        with pytest.raises(InvalidInput, match="more than the fields of a command"):
+        with pytest.raises(InvalidInput, match="too many fields"):
             fields_of(request)
 
 
