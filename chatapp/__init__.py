@@ -5,11 +5,11 @@ from pathlib import Path
 
 
 def _take_the_name_compression() -> None:
-    """Make the package `compression` beside this one the one of that name.
+    """Make `compression` the name of the package beside this one.
 
-    Python 3.14 has one of its own. A server or a test runner that imports `gzip` before the
-    project's folder is on the path has imported that one; here it becomes ours, in place, with the
-    library's modules behind ours. Every entrance imports `chatapp` before `compression`.
+    Python 3.14 has a package of the same name. A server or test runner that imports `gzip` before
+    the project's folder is on the path has imported that one. Here it becomes ours, in place, with
+    the library's modules after ours. Every entry point imports `chatapp` before `compression`.
     """
     import compression
 
@@ -19,7 +19,7 @@ def _take_the_name_compression() -> None:
     spec = spec_from_file_location("compression", place)
     assert spec is not None
     assert spec.loader is not None
-    # Those who hold the module keep it: only where it looks for its parts changes.
+    # Modules that have imported it keep the same object; only its search path changes.
     vars(compression).update(vars(module_from_spec(spec)))
     spec.loader.exec_module(compression)
 

@@ -1,4 +1,4 @@
-"""The admin's own site: one way to sign in, not two, and one reading of an address."""
+"""The admin's site, with the chat's own sign-in and unambiguous addresses."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 
 class ReviewSite(AdminSite):
-    """Django's admin, signed into where everybody signs in: guessing is bounded there."""
+    """Django's admin with the chat's sign-in, which limits attempts."""
 
     site_header = "Palimpsest"
     site_title = "Palimpsest"
     index_title = "Review"
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
-        """Every page of the admin goes through here.
+        """Wrap a page of the admin, to refuse an address that gives a parameter twice.
 
-        Of a parameter that an address has twice, Django's lists take both values and ``GET``
-        answers the last: what a page asks for would not be what it shows. Raises BadRequest.
+        Django's lists use both values, while ``GET`` returns the last, so that a page would not
+        show what it claims to. Raises BadRequest.
         """
 
         def once(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -35,13 +35,13 @@ class ReviewSite(AdminSite):
                 raise BadRequest("a parameter is given twice")
             return view(request, *args, **kwargs)
 
-        # After Django's own question who this is.
+        # Inside Django's own check of who this is.
         return super().admin_view(cast(View, update_wrapper(once, view)), cacheable)
 
     def login(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """To the chat's own sign-in; 403 for who is signed in and not of the staff."""
+        """Redirect to the chat's sign-in; 403 for people who are signed in but not staff."""
         index = reverse("admin:index", current_app=self.name)
         if self.has_permission(request):
             return HttpResponseRedirect(index)
@@ -51,7 +51,7 @@ class ReviewSite(AdminSite):
         return redirect_to_login(following)
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponse:
-        """Closed: no form here completes names, and it would search messages unrecorded.
+        """Refuse: no form here needs completion, which would search messages without a record.
 
         Raises PermissionDenied.
         """

@@ -15,7 +15,7 @@ class ChatConfig(AppConfig):
     verbose_name = "Palimpsest"
 
     def ready(self) -> None:
-        """The import is for registration only."""
+        """Import the checks, which registers them, and redact the log."""
         from chatapp import checks  # noqa: F401
 
         redact_records()
@@ -24,6 +24,6 @@ class ChatConfig(AppConfig):
 class ReviewConfig(admin_apps.AdminConfig):
     """Django's admin with the chat's own site."""
 
-    # "chatapp" alone means ChatConfig.
+    # So that "chatapp" in the settings means ChatConfig.
     default = False
     default_site = "chatapp.admin_site.ReviewSite"

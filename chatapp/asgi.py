@@ -1,4 +1,4 @@
-"""The ASGI application: pages, static files, websockets, and the process's beginning and end."""
+"""The ASGI application: pages, static files, websockets, startup and shutdown of the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.core.asgi import get_asgi_application
 
 django_application: Any = get_asgi_application()
 
-# These import models, so Django must be set up by now.
+# These import models, so Django must be set up first.
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
@@ -59,7 +59,7 @@ def _static_headers(headers: Any, path: str, url: str) -> None:
 
 _files = WhiteNoise(
     None,
-    # Not collected yet, as in most tests: there is nothing to serve.
+    # If nothing is collected, as in most tests, there is nothing to serve.
     root=str(settings.STATIC_ROOT) if settings.STATIC_ROOT.is_dir() else None,
     prefix=settings.STATIC_URL,
     immutable_file_test=lambda path, url: bool(_HASHED.search(url)),
@@ -68,10 +68,10 @@ _files = WhiteNoise(
 
 
 async def static_application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Static files: hashed and compressed ones, with ranges and conditional requests.
+    """Static files, hashed and compressed, with ranges and conditional requests.
 
-    WhiteNoise answers as it does behind Django's middleware. asgiref's adapter for WSGI will not
-    do: it leaves its executor in the context of Daphne's connection, and the next request on that
+    WhiteNoise answers as it does in Django's middleware. asgiref's adapter for WSGI cannot be used:
+    it leaves its executor in the context of Daphne's connection, and the next request on that
     connection fails.
     """
     found = _files.files.get(scope["path"])
@@ -97,10 +97,10 @@ def _read(file: IO[bytes]) -> bytes:
 
 
 def same_origin(application: Application, allowed: list[str]) -> Application:
-    """Refuse with 403 every handshake whose Origin is not, to the letter, one of ``allowed``.
+    """Refuse with 403 every handshake whose Origin is not exactly one of ``allowed``.
 
-    A comparison of whole origins knows scheme, host and port, and has nothing to parse that an
-    attacker wrote.
+    Comparing whole origins covers scheme, host and port, and parses nothing that an attacker
+    wrote.
     """
     known = {origin.rstrip("/").lower().encode() for origin in allowed}
     denier = WebsocketDenier.as_asgi()
@@ -116,7 +116,7 @@ def same_origin(application: Application, allowed: list[str]) -> Application:
 
 
 async def _http(scope: Scope, receive: Receive, send: Send) -> None:
-    # Until it is known whose session it is.
+    # Until the session's person is known.
     on_behalf_of.set(tuple(value for name, value in scope["headers"] if name == b"cookie"))
     if scope["path"].startswith(settings.STATIC_URL):
         await static_application(scope, receive, send)
@@ -125,7 +125,7 @@ async def _http(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _lifespan(scope: Scope, receive: Receive, send: Send) -> None:
-    """For servers that tell the process's beginning and end; Daphne is told by its reactor."""
+    """Startup and shutdown for servers with the lifespan protocol; Daphne uses its reactor."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
@@ -137,7 +137,7 @@ async def _lifespan(scope: Scope, receive: Receive, send: Send) -> None:
             return
 
 
-# An address that names nothing is answered as a code that nobody has, not by an exception.
+# An address that names nothing is answered like an unknown code, not by an exception.
 _sockets = URLRouter(
     [
         path("ws/c/<str:code>/", ConversationConsumer.as_asgi()),

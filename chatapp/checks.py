@@ -1,4 +1,4 @@
-"""System checks of the chat: what is wrong with the settings, said before anything is served.
+"""System checks of the chat's settings, run before anything is served.
 
 ========  ==================================================================================
 E001      SECRET_KEY is short, has few different characters, or is Django's generated one
@@ -42,7 +42,7 @@ Found = list[checks.CheckMessage]
 
 
 def _split(address: str) -> SplitResult | None:
-    """The parts of an address; None when it cannot be read, its port included."""
+    """The parts of an address; None if it, or its port, cannot be read."""
     try:
         parts = urlsplit(address)
         _ = parts.port
@@ -53,7 +53,7 @@ def _split(address: str) -> SplitResult | None:
 
 @checks.register(checks.Tags.security)
 def secret_key(app_configs: Apps, **_: Any) -> Found:
-    """E001: whoever guesses the key signs in as anybody."""
+    """E001: a person who guesses the key can sign in as anybody."""
     key = settings.SECRET_KEY
     if (
         len(key) >= SECRET_KEY_LENGTH
@@ -72,7 +72,7 @@ def secret_key(app_configs: Apps, **_: Any) -> Found:
 
 @checks.register(checks.Tags.security)
 def origins(app_configs: Apps, **_: Any) -> Found:
-    """E002, E003: what a websocket's Origin is compared with, exactly."""
+    """E002, E003: the exact origins that a websocket's Origin must equal."""
     found: Found = []
     for origin in settings.ALLOWED_ORIGINS:
         parts = _split(origin)
@@ -102,7 +102,7 @@ def _has_more(parts: SplitResult) -> bool:
 
 @checks.register()
 def model_server(app_configs: Apps, **_: Any) -> Found:
-    """E004, W003: where the model is."""
+    """E004, W003: the address and key of the model server."""
     address = settings.OPENAI_BASE_URL
     if not address:
         return []
@@ -113,7 +113,7 @@ def model_server(app_configs: Apps, **_: Any) -> Found:
         or not parts.hostname
         or parts.username is not None
     ):
-        # Not quoted: it may hold a password.
+        # The address is not quoted, since it may hold a password.
         return [
             checks.Error(
                 "OPENAI_BASE_URL must be an http or https address, without name and password.",
@@ -134,7 +134,7 @@ def model_server(app_configs: Apps, **_: Any) -> Found:
 
 @checks.register()
 def activity_log(app_configs: Apps, **_: Any) -> Found:
-    """E005: a log that cannot be written is noticed now, not at the first reply."""
+    """E005: a log that cannot be written is reported now, not at the first reply."""
     if not settings.ACTIVITY_LOG_DIR:
         return []
     folder = Path(settings.ACTIVITY_LOG_DIR)
@@ -152,7 +152,7 @@ def activity_log(app_configs: Apps, **_: Any) -> Found:
 
 @checks.register()
 def processes(app_configs: Apps, **_: Any) -> Found:
-    """E006, W001: what several processes need."""
+    """E006, W001: the requirements of several processes."""
     address = settings.REDIS_URL
     if not address:
         return []
@@ -177,7 +177,7 @@ def processes(app_configs: Apps, **_: Any) -> Found:
 
 @checks.register(checks.Tags.security)
 def debug(app_configs: Apps, **_: Any) -> Found:
-    """W002: error pages of DEBUG show settings and code to whoever sees them."""
+    """W002: the error pages of DEBUG show settings and code to everybody."""
     hosts = {(parts.hostname if (parts := _split(o)) else "") for o in settings.ALLOWED_ORIGINS}
     if not settings.DEBUG or hosts <= LOOPBACK:
         return []
@@ -188,7 +188,7 @@ def debug(app_configs: Apps, **_: Any) -> Found:
 
 @checks.register()
 def threshold(app_configs: Apps, **_: Any) -> Found:
-    """W004: compressing sooner or later than asked for is not done silently."""
+    """W004: a threshold is not clamped silently."""
     given = environment.share("COMPRESSION_THRESHOLD", defaults.THRESHOLD, low=-inf, high=inf)
     used = defaults.clamped(given)
     if given == used:
@@ -206,7 +206,7 @@ def threshold(app_configs: Apps, **_: Any) -> Found:
 
 @checks.register(checks.Tags.security)
 def private_files(app_configs: Apps, **_: Any) -> Found:
-    """W005: at each start they are closed, unless they belong to somebody else."""
+    """W005: each start makes our files private, except those of other users."""
     paths = [str(path) for path in open_to_others(settings.VAR_DIR, settings.DATABASE_FILE)]
     if not paths:
         return []

@@ -1,4 +1,4 @@
-"""Typed readings of environment variables, which fail loudly."""
+"""Typed readings of environment variables; invalid values raise errors."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's text without white space around it; ``default`` when unset or empty."""
+    """The variable's text without surrounding white space; ``default`` when unset or empty."""
     return os.environ.get(name, "").strip() or default
 
 
 def text_or_off(name: str, default: str) -> str:
-    """As :func:`text`, but a variable that is set and empty is empty: it turns something off."""
+    """As :func:`text`, but a variable that is set to nothing stays empty, to turn something off."""
     return os.environ.get(name, default).strip()
 
 
 def listing(name: str, default: str = "") -> list[str]:
-    """Comma-separated values without empty ones."""
+    """Comma-separated values, without empty ones."""
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
 
 
@@ -52,9 +52,9 @@ def integer(name: str, default: int, *, least: int = 0) -> int:
 
 
 def share(name: str, default: float, *, low: float, high: float) -> float:
-    """A number, taken as the nearer of ``low`` and ``high`` where it lies outside of them.
+    """A number, clamped to ``low`` and ``high``.
 
-    Raises ImproperlyConfigured for what is no number.
+    Raises ImproperlyConfigured for anything but a number.
     """
     value = text(name)
     if not value:
@@ -68,7 +68,7 @@ def share(name: str, default: float, *, low: float, high: float) -> float:
 
 
 def amount(name: str) -> float:
-    """A number of at least 0, which it is when unset. Raises ImproperlyConfigured otherwise."""
+    """A number of at least 0; 0 when unset. Raises ImproperlyConfigured otherwise."""
     value = text(name, "0")
     found = _number(value)
     if not isfinite(found) or found < 0:
@@ -84,10 +84,10 @@ def _number(value: str) -> float:
 
 
 def folder(name: str, path: Path) -> Path:
-    """``path``, which the variable names: a folder that can be written.
+    """``path``, given by the variable: a folder that can be written.
 
-    One that is not there is made, for its user alone. Raises ImproperlyConfigured when it cannot
-    be made or written.
+    A missing folder is created, for this user only. Raises ImproperlyConfigured when it cannot be
+    created or written.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)

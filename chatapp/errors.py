@@ -1,4 +1,4 @@
-"""The chat's branch of the tree of errors.
+"""The chat's branch of the error tree.
 
 ::
 
@@ -47,7 +47,7 @@ class ChatError(UserFacingError):
 
 
 class NotFound(ChatError):
-    """There is no such thing, or it is another person's: the two are not told apart."""
+    """The thing does not exist, or is another person's; the two are not told apart."""
 
     code = "not_found"
     status = 404
@@ -63,7 +63,7 @@ class SignedOut(ChatError):
 
 
 class Forbidden(ChatError):
-    """The person is known and may not do this."""
+    """The person is known, but may not do this."""
 
     code = "forbidden"
     status = 403
@@ -84,7 +84,7 @@ class InvalidInput(ChatError):
 
 
 class MessageTooLarge(ChatError):
-    """A message cannot fit into the model's window, whatever is compressed."""
+    """The message does not fit into the model's window, even after a compression."""
 
     code = "too_large"
     status = 413
@@ -102,8 +102,8 @@ class MessageTooLarge(ChatError):
     ) -> MessageTooLarge:
         """The error with its figures, all in calibrated tokens.
 
-        ``fields`` holds what was passed and also ``budget`` (window - reserve) and ``over``,
-        by how much the message would have to be shorter.
+        ``fields`` holds the arguments, ``budget`` (window - reserve), and ``over``: by how much the
+        message would have to be shorter.
         """
         budget = window - reserve
         over = fixed + constraints + message - budget
@@ -122,7 +122,7 @@ class MessageTooLarge(ChatError):
             f"Shorten it by about {max(0, over):,} tokens"
         )
         if room <= 0:
-            # However short the message: it is not what is too large.
+            # No message would fit, however short, so its size is not the reason.
             rules = " and the rules that hold" if constraints else ""
             words = (
                 f"The instructions for the model{rules} have about {fixed + constraints:,} tokens, "
@@ -135,7 +135,7 @@ class MessageTooLarge(ChatError):
 
 
 class TurnOpen(ChatError):
-    """Something else is being answered in this conversation."""
+    """A reply is still being written in this conversation."""
 
     code = "turn_open"
     status = 409
@@ -144,7 +144,7 @@ class TurnOpen(ChatError):
 
 
 class TooManyReplies(ChatError):
-    """As many replies as one person may have are being written for this one."""
+    """The person has as many running replies as one person may have."""
 
     code = "too_many_replies"
     status = 429
@@ -156,7 +156,7 @@ class TooManyReplies(ChatError):
 
 
 class DailyLimit(ChatError):
-    """One person's calls of models have taken what they may take in a day."""
+    """The person has used as much of the models as one person may in a day."""
 
     code = "daily_limit"
     status = 429
@@ -165,7 +165,7 @@ class DailyLimit(ChatError):
 
     @classmethod
     def until(cls, ends_at: datetime, now: datetime) -> DailyLimit:
-        """The error with the moment at which the next day begins."""
+        """The error with the time at which the next day begins."""
         minutes = -(-(ends_at - now).total_seconds() // 60)
         hours, rest = divmod(int(minutes), 60)
         wait = f"{hours} h {rest} min" if hours else f"{rest} min"
@@ -184,7 +184,7 @@ class MovedOn(ChatError):
 
 
 class Summarised(ChatError):
-    """The message lies before the boundary: the model knows it by the summary only."""
+    """The message is before the boundary: the model knows it only from the summary."""
 
     code = "summarised"
     status = 409
@@ -195,7 +195,7 @@ class Summarised(ChatError):
 
 
 class NothingToStop(ChatError):
-    """Stop was asked for and no turn is open."""
+    """Stop was requested, but no turn is open."""
 
     code = "nothing_to_stop"
     status = 409
@@ -203,7 +203,7 @@ class NothingToStop(ChatError):
 
 
 class NothingToContinue(ChatError):
-    """The model was to go on with a reply that has no text."""
+    """The model was asked to continue a reply that has no text."""
 
     code = "nothing_to_continue"
     status = 409
@@ -213,7 +213,7 @@ class NothingToContinue(ChatError):
 
 
 class NothingQueued(ChatError):
-    """What waits was to be changed, and nothing waits any more."""
+    """The queued message was to be changed, but there is none any more."""
 
     code = "nothing_queued"
     status = 409
@@ -221,7 +221,7 @@ class NothingQueued(ChatError):
 
 
 class BadRequest(ChatError):
-    """The request itself is malformed, before any field of it is looked at."""
+    """The request itself is malformed; its fields were not checked."""
 
     code = "bad_request"
     status = 400
@@ -229,7 +229,7 @@ class BadRequest(ChatError):
 
 
 class MethodNotAllowed(ChatError):
-    """The address exists and does not take this method."""
+    """The address exists, but does not accept this method."""
 
     code = "method_not_allowed"
     status = 405
@@ -245,7 +245,7 @@ class RequestTooLarge(ChatError):
 
 
 class ContextBlocked(ChatError):
-    """No request can be made that fits; the message is stored, and the model was not asked."""
+    """No request fits; the message is stored, and the model was not asked."""
 
     code = "blocked"
     status = 422
@@ -257,7 +257,7 @@ class ContextBlocked(ChatError):
 
 
 class ImportInvalid(ChatError):
-    """A file could not be imported; ``fields["position"]`` says where it stopped making sense."""
+    """A file could not be imported; ``fields["position"]`` is the place of the mistake."""
 
     code = "import_invalid"
     status = 422
@@ -265,7 +265,7 @@ class ImportInvalid(ChatError):
 
 
 class ImportRunning(ChatError):
-    """The person's last import has not ended; ``fields["job"]`` names it."""
+    """The person's last import has not ended; ``fields["job"]`` is its code."""
 
     code = "import_running"
     status = 409
@@ -277,7 +277,7 @@ class ImportRunning(ChatError):
 
 
 class ImportBroken(ChatError):
-    """An import ended before its file did, by no fault of the file."""
+    """The server stopped an import before its end; the file is not at fault."""
 
     code = "import_broken"
     retryable = True
@@ -288,7 +288,7 @@ class ImportBroken(ChatError):
 
     @classmethod
     def after(cls, imported: int, total: int | None) -> ImportBroken:
-        """The error that says how many of how many conversations were imported."""
+        """The error with the number of imported conversations, and their total if known."""
         of = f" of {total:,}" if total is not None else ""
         noun = "conversation was" if imported == 1 and total is None else "conversations were"
         return cls(
@@ -298,7 +298,7 @@ class ImportBroken(ChatError):
 
 
 class LinkExpired(ChatError):
-    """A sign-in link that is wrong, used or old: the three are not told apart."""
+    """A sign-in link is wrong, used or expired; the three are not told apart."""
 
     code = "link_expired"
     status = 410
@@ -309,7 +309,7 @@ class LinkExpired(ChatError):
 
 
 class RateLimited(ChatError):
-    """This program's own limit, not that of the model server."""
+    """A limit of this program was reached, not one of the model server."""
 
     code = "rate_limited"
     status = 429
@@ -318,7 +318,7 @@ class RateLimited(ChatError):
 
 
 class SearchTooSlow(ChatError):
-    """The terms stand in so many messages that ranking them was given up."""
+    """The terms are in so many messages that the search was given up."""
 
     code = "search_too_slow"
     status = 422
@@ -329,7 +329,7 @@ class SearchTooSlow(ChatError):
 
 
 class StorageUnavailable(ChatError):
-    """The database is away, full or read-only; whether it had stored is not always known."""
+    """The database is away, full or read-only; it is not always known whether it stored."""
 
     code = "storage_unavailable"
     status = 503
@@ -341,7 +341,7 @@ class StorageUnavailable(ChatError):
 
 
 class InternalError(ChatError):
-    """Something unforeseen; the log says what."""
+    """An unforeseen error; the log has the cause."""
 
     code = "internal"
     retryable = True

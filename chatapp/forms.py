@@ -1,4 +1,4 @@
-"""What people type, checked: each function gives a clean value or raises InvalidInput."""
+"""Checks of what people type: each function returns a clean value or raises InvalidInput."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from chatapp.text.lengths import NAME_LENGTH, PROMPT_LENGTH, TITLE_LENGTH
 from chatapp.text.safety import problems, without_hidden
 from compression.planning import defaults
 
-# A draft may still be longer than a message may be: nothing that was pasted is lost.
+# Characters. Longer than a message may be, so that nothing pasted into a draft is lost.
 DRAFT_LENGTH = 2_000_000
 FOCUS_LENGTH = 500
-# The largest whole number that every database stores.
+# The largest integer that all databases store.
 LARGEST = 2**63 - 1
 
 
 def storable(name: str, text: str, *, longest: int) -> str:
-    """A text of at most ``longest`` characters that every database can store."""
+    """A text of at most ``longest`` characters that all databases can store."""
     found = problems(text)
     if found:
         raise InvalidInput.of(name, found[0])
@@ -41,12 +41,12 @@ def message_text(fields: Mapping[str, str]) -> str:
 
 
 def draft(fields: Mapping[str, str]) -> str:
-    """What is being written; empty where nothing is. Line ends as ``\\n``."""
+    """A draft, perhaps empty. Line ends as ``\\n``."""
     return storable("text", fields.get("text", "").replace("\r\n", "\n"), longest=DRAFT_LENGTH)
 
 
 def client_msg_id(fields: Mapping[str, str]) -> uuid.UUID:
-    """The sender's own id of a message, by which a repeated send is recognised."""
+    """The sender's id of a message, by which a repeated send is recognised."""
     try:
         return uuid.UUID(fields.get("client_msg_id", ""))
     except ValueError:
@@ -56,12 +56,12 @@ def client_msg_id(fields: Mapping[str, str]) -> uuid.UUID:
 
 
 def optional_id(fields: Mapping[str, str]) -> uuid.UUID:
-    """The sender's own id, or a new one for a sender that repeats nothing."""
+    """The sender's id, or a new one if none is given."""
     return client_msg_id(fields) if fields.get("client_msg_id") else uuid.uuid4()
 
 
 def number(fields: Mapping[str, str], name: str) -> int | None:
-    """A whole number that is not negative; None when the field is absent or empty."""
+    """An integer that is not negative; None when the field is absent or empty."""
     value = fields.get(name, "").strip()
     if not value:
         return None
@@ -71,7 +71,7 @@ def number(fields: Mapping[str, str], name: str) -> int | None:
 
 
 def required_number(fields: Mapping[str, str], name: str) -> int:
-    """A whole number that must be given."""
+    """An integer that is not negative, and must be given."""
     value = number(fields, name)
     if value is None:
         raise InvalidInput.of(name, "This must be a whole number.")

@@ -1,10 +1,9 @@
-"""Headers that every dynamic response carries, and Django's own parts without threads.
+"""Headers for all dynamic responses, and Django's middleware called without threads.
 
-Under ASGI Django runs each hook of its synchronous middleware in a thread of the request, sixteen
-hops for one request, and what is to be done at a request's beginning and end. These only compute,
-so here they are called where they are; what reads or writes the database still goes to a thread.
-A request that needs none has no thread of its own, which would be started and ended for it while
-the event loop waits for both.
+Under ASGI, Django runs each hook of its synchronous middleware in a thread: sixteen hops for one
+request, and more at its beginning and end. These hooks only compute, so they are called in the
+event loop here; whatever reads or writes the database still runs in a thread. A request that needs
+none has no thread, which would be started and ended while the event loop waits.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def _mark(response: HttpResponseBase) -> HttpResponseBase:
 
 @sync_and_async_middleware
 def no_store(get_response):  # type: ignore[no-untyped-def]
-    """Keep pages out of every cache: the Back button after signing out shows nothing."""
+    """Keep pages out of every cache, so that Back shows nothing after signing out."""
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:
@@ -51,18 +50,18 @@ def no_store(get_response):  # type: ignore[no-untyped-def]
     return synchronous
 
 
-#: Bytes of a body that is read for its CSRF token in the event loop; larger forms in a thread.
+#: Bytes of a body that is searched for its CSRF token in the event loop; larger ones in a thread.
 SMALL_BODY = 64 * 1024
 
 
 def call_hooks_inline(application: Any) -> None:
-    """Have Django's ``application`` call its middleware's hooks, and end responses, in the loop.
+    """Make Django's ``application`` call middleware hooks and close responses in the event loop.
 
-    For the ASGI application, once. The settings keep the names of Django's own classes, since its
-    deployment checks look for them.
+    Call it once on the ASGI application. The settings keep the names of Django's classes, since
+    its deployment checks look for them.
     """
-    # A request's thread is new: it has no connection yet that could be too old. Those of the
-    # threads that stay are looked after in compression.database.
+    # A request's thread is new and has no old connection; compression.database looks after the
+    # threads that stay.
     for receiver in (reset_queries, close_old_connections):
         request_started.disconnect(receiver)
     setattr(asgi, "sync_to_async", _in_its_thread)  # noqa: B010 - an import, which mypy guards
@@ -81,7 +80,7 @@ def call_hooks_inline(application: Any) -> None:
 
 
 def _in_its_thread(close: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    """Close a response in its request's thread, whose connections end with it, if it has one."""
+    """Close a response in its request's thread, if it has one, and with it its connections."""
 
     @wraps(close)
     async def closing() -> None:
@@ -95,7 +94,7 @@ def _in_its_thread(close: Callable[[], None]) -> Callable[[], Awaitable[None]]:
 
 
 def _before_view(hook: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """A hook that is called before the view, such as the look for the CSRF token in a form."""
+    """A hook called before the view, such as the search for the CSRF token in a form."""
     if not isinstance(hook, SyncToAsync):
         return hook
 
@@ -109,8 +108,8 @@ def _before_view(hook: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable
 
 
 async def _inline(middleware: Any, request: HttpRequest) -> HttpResponseBase:
-    """What MiddlewareMixin does, without a thread for each hook."""
-    # Django's own types allow only some of the responses that it passes on.
+    """The work of MiddlewareMixin, without a thread for each hook."""
+    # Django's types allow only some of the responses that it passes on.
     response: Any = None
     if hasattr(middleware, "process_request"):
         response = middleware.process_request(request)
@@ -118,7 +117,7 @@ async def _inline(middleware: Any, request: HttpRequest) -> HttpResponseBase:
         response = await middleware.get_response(request)
     if hasattr(middleware, "process_response"):
         if isinstance(middleware, SessionMiddleware) and request.session.modified:
-            # The one hook that writes to the database.
+            # The only hook that writes to the database.
             response = await sync_to_async(middleware.process_response)(request, response)
         else:
             response = middleware.process_response(request, response)

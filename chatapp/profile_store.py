@@ -1,4 +1,4 @@
-"""Profiles of models as the database has them, for :mod:`chatapp.llm.catalogue`."""
+"""The profiles of models in the database, for :mod:`chatapp.llm.catalogue`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compression.database import AWAY
 
 logger = logging.getLogger(__name__)
 
-# What a refusal may teach.
+# The figures that a refusal may teach.
 TAUGHT = (
     "window",
     "max_output_tokens",
@@ -29,21 +29,21 @@ TAUGHT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProfiles:
-    """Implements :class:`chatapp.llm.profiles.ProfileStore`."""
+    """A :class:`chatapp.llm.profiles.ProfileStore` in the database."""
 
     window: int | None = None
-    """The operator's own, in tokens, which goes before every other word."""
+    """The operator's window, in tokens, which overrides every other source."""
 
     def profile(self, name: str) -> Profile | None:
-        """What is stored of a model."""
+        """The stored profile of a model."""
         return self._or_none(profiles.profile(name))
 
     def profiles(self) -> list[Profile]:
-        """All that are stored, in the order in which their models were first heard of."""
+        """All stored profiles, in the order in which the models were first seen."""
         return [self._profile(row) for row in profiles.profiles()]
 
     async def anames(self) -> list[str]:
-        """The models that the server listed when last asked."""
+        """The models that the server listed last."""
         return await profiles.anames()
 
     async def aprofile(self, name: str) -> Profile | None:
@@ -61,11 +61,11 @@ class StoredProfiles:
         await asave(figures, complete=complete)
 
     async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
-        """Note what a refusal taught of a model."""
+        """Store what a refusal taught about a model."""
         await profiles.alearn(name, fact, value, named=named)
 
     async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
-        """Calibrate a model; the new factor, or None where that cannot be stored now."""
+        """Calibrate a model. Returns the new factor, or None if it cannot be stored now."""
         try:
             return await profiles.alearn_usage(name, reported=reported, counted=counted)
         except AWAY as error:
@@ -76,7 +76,7 @@ class StoredProfiles:
         return None if row is None else self._profile(row)
 
     def _profile(self, row: ModelProfile) -> Profile:
-        # The operator's word goes before the server's, unless that was refused.
+        # The operator's figure overrides the server's, unless it was refused.
         learned = profiles.in_force(row, window=self.window)
         figures = {name: getattr(row, name) for name in TAUGHT}
         figures |= {"window": self.window or row.window} | learned

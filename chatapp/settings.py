@@ -50,7 +50,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "chatapp.middleware.no_store",
-    # Before whatever looks at the Host, after what sets headers.
+    # Before anything that checks the Host, after what sets headers.
     "chatapp.views.health.probes",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -59,7 +59,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    # Last: it answers in whatever form was asked for, and the others set their headers.
+    # Last, so that the others set the headers of its answers.
     "chatapp.views.failures.refusals",
 ]
 ROOT_URLCONF = "chatapp.urls"
@@ -74,7 +74,7 @@ TEMPLATES = [
                     "django.template.loaders.cached.Loader",
                     [
                         "chatapp.template_loader.Loader",
-                        # Those of apps, compression's among them, are written for any host.
+                        # The templates of apps, such as compression's, which are for any host.
                         "django.template.loaders.app_directories.Loader",
                     ],
                 ),
@@ -92,22 +92,22 @@ _database = environment.database("DATABASE_URL", "sqlite:///var/palimpsest.sqlit
 DATABASE_FILE = None
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     DATABASE_FILE = BASE_DIR / str(_database["NAME"])
-# Here, since every entrance reads the settings before anything is written.
+# Here, because every entry point reads the settings before it writes anything.
 keep_private(VAR_DIR, DATABASE_FILE)
 if DATABASE_FILE is not None:
     _database["NAME"] = str(DATABASE_FILE)
     environment.folder("DATABASE_URL", DATABASE_FILE.parent)
-    # A file, since units of work run in several threads.
+    # A file, because units of work run in several threads.
     _database["TEST"] = {"NAME": str(_database["NAME"]) + ".test"}
 DATABASES = {"default": _database}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = environment.text("REDIS_URL")
-# Two deployments may share a Redis, whose channels know no databases: neither hears the other's
-# conversations, nor counts its sign-ins.
+# Deployments may share a Redis, whose channels ignore its databases. With a prefix of its own, none
+# hears another's conversations or counts its sign-ins.
 REDIS_PREFIX = "palimpsest-" + hashlib.sha256(f"redis {SECRET_KEY}".encode()).hexdigest()[:16]
-# A Redis whose host vanished is noticed in half a minute: else a process that only listens would
-# be deaf for hours.
+# Detects within half a minute that Redis's host is gone; a process that only listens would
+# otherwise hear nothing for hours.
 REDIS_CONNECTION = {
     "socket_connect_timeout": 2,
     "socket_keepalive": True,
@@ -129,7 +129,7 @@ CHANNEL_LAYERS = {
     else {"BACKEND": "channels.layers.InMemoryChannelLayer"}
 }
 
-# Counts attempts to sign in, across processes where there can be several.
+# Counts attempts to sign in, for all processes if there can be several.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -139,7 +139,7 @@ CACHES = {
     if REDIS_URL
     else {
         "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
-        # Past its bound this cache drops what was asked for longest ago.
+        # At its limit this cache drops what was used longest ago.
         "OPTIONS": {"MAX_ENTRIES": 10_000},
     }
 }
@@ -147,7 +147,7 @@ CACHES = {
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
-# Times of the admin name their zone; a script tells them in the reader's.
+# Times in the admin name their zone; a script converts them to the reader's.
 FORMAT_MODULE_PATH = "chatapp.formats"
 
 STATIC_URL = "/static/"
@@ -171,9 +171,9 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 PASSWORD_HASHERS = ["chatapp.accounts.hashing.PatientPasswordHasher"]
-PASSWORD_RESET_TIMEOUT = 15 * 60  # seconds; a sign-in link lives as long
+PASSWORD_RESET_TIMEOUT = 15 * 60  # seconds; also the lifetime of a sign-in link
 
-# Served over TLS when every origin is; `make run` serves this computer only, without.
+# TLS is used if all origins use it; `make run` serves only this computer, without TLS.
 SECURE = all(origin.startswith("https://") for origin in ALLOWED_ORIGINS)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -181,10 +181,10 @@ CSRF_TRUSTED_ORIGINS = ALLOWED_ORIGINS
 SECURE_SSL_REDIRECT = SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
-# These bind other hosts of the domain, and browsers for years: not ours to choose.
+# These affect other hosts of the domain, and browsers for years, so the operator decides.
 SECURE_HSTS_INCLUDE_SUBDOMAINS = environment.boolean("HSTS_INCLUDE_SUBDOMAINS")
 SECURE_HSTS_PRELOAD = environment.boolean("HSTS_PRELOAD")
-# W005 and W021 would have both on.
+# W005 and W021 ask for both.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_REFERRER_POLICY = "same-origin"
@@ -205,13 +205,13 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": [NONE],
     }
 }
-# Files on their way into the database; removed when their import ends.
+# Files to be imported, deleted when their import ends.
 IMPORT_DIR = str(
     environment.folder("IMPORT_DIR", Path(environment.text("IMPORT_DIR", str(VAR_DIR / "imports"))))
 )
 FILE_UPLOAD_TEMP_DIR = IMPORT_DIR
-# Larger than any message in form encoding, smaller than what would hurt. No request but an import
-# may be larger: chatapp.deployment.body_limits.
+# Larger than any message in form encoding, and small enough to do no harm. Only imports may be
+# larger: chatapp.deployment.body_limits.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 
 OPENAI_BASE_URL = environment.text("OPENAI_BASE_URL")
@@ -220,8 +220,8 @@ CHAT_MODEL = environment.text("CHAT_MODEL")
 SUMMARY_MODEL = environment.text("SUMMARY_MODEL")
 CONTEXT_WINDOW = environment.integer("CONTEXT_WINDOW", 0) or None
 MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
-# One process writes some hundred replies at once: one person cannot take them all, and whoever
-# works in several tabs does not notice the limit.
+# A process writes about a hundred replies at once. One person cannot take them all, but can work in
+# several tabs without noticing the limit.
 REPLIES_PER_USER = environment.integer("REPLIES_PER_USER", 10, least=1)
 # 0: no limit, and nothing is counted.
 DAILY_TOKENS_PER_USER = environment.integer("DAILY_TOKENS_PER_USER", 0)

@@ -1,14 +1,14 @@
-"""The loader of ``templates/``: files laid out for people, sent without their layout.
+"""The loader of ``templates/``: files are laid out for people and sent without that layout.
 
-1. A line break with its indentation is nothing beside an element or a ``{% tag %}``, and one blank
-   elsewhere: between words, values and attributes. ``pre`` and ``textarea`` keep theirs.
-2. Where a blank shows beside an element or a tag, write it: ``message{{ " " }}``.
-3. An attribute that may be missing brings its own, ``{% if answering %} hidden{% endif %}``, or
-   stands on a line between the two tags.
+1. A line break with its indentation becomes nothing beside an element or a ``{% tag %}``, and one
+   blank elsewhere: between words, values and attributes. ``pre`` and ``textarea`` keep theirs.
+2. Where a blank is needed beside an element or a tag, write it: ``message{{ " " }}``.
+3. An optional attribute brings its own blank, ``{% if answering %} hidden{% endif %}``, or stands
+   on a line between the two tags.
 
-``{% include "name" %}`` of a file in the same folder is put in place, so that a part with a name
-costs nothing when a page is made. It sees and sets the names of the file around it; one that
-includes itself needs an argument. All this is done once a file and process.
+``{% include "name" %}`` of a file in the same folder is replaced by its text, so that named parts
+cost nothing when a page is rendered. Such a part shares the variables of the file around it; a file
+that includes itself needs an argument. All this is done once per file and process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import re
 from django.template import Origin, Template, TemplateDoesNotExist
 from django.template.loaders import filesystem
 
-#: The blank that is written where a line break would be nothing.
+#: Writes a blank where a line break would become nothing.
 _BLANK = '{{ " " }}'
 _COMMENT = re.compile(r"{#.*?#}|{%\s*comment\b.*?%}(?s:.*?){%\s*endcomment\s*%}")
 _PIECE = re.compile(
@@ -29,7 +29,7 @@ _PIECE = re.compile(
     r"|(?P<mark>[>\"'])"
     r"|[^{<>\"'\s]+|\s|."
 )
-#: Elements whose text is meant to the letter.
+#: Elements whose text is kept unchanged.
 _VERBATIM = ("<pre", "<textarea", "<script", "<style")
 _INCLUDE = re.compile(r"""{%\s*include\s+"([^"]+)"\s*%}""")
 
@@ -38,17 +38,17 @@ class Loader(filesystem.Loader):
     """Django's loader of files, with the rules above."""
 
     def get_contents(self, origin: Origin) -> str:
-        """The file without its layout and with the parts that it includes.
+        """The file without its layout, with included parts put in.
 
-        Raises TemplateSyntaxError, which names the line of the file.
+        Raises TemplateSyntaxError with the line of the file.
         """
         source = super().get_contents(origin)
-        # As it is, since what is compiled in the end has no lines to name.
+        # Compiled as it is, for errors with line numbers; the joined text has no lines.
         Template(source, origin, engine=self.engine)
         return _INCLUDE.sub(lambda found: self._part(found[1]) or found[0], join_lines(source))
 
     def _part(self, name: str) -> str | None:
-        """The contents of a file of ours; None for one that another loader has."""
+        """The contents of one of our files; None for a file of another loader."""
         for origin in self.get_template_sources(name):
             try:
                 return self.get_contents(origin)
@@ -87,7 +87,7 @@ def join_lines(source: str) -> str:
 
 
 def _between(source: str, start: int, end: int) -> str:
-    """What a line break outside of elements is, by what is on either side of it."""
+    """The replacement of a line break outside of elements, from what is on either side."""
     beside = source.endswith((">", "%}", _BLANK), 0, start)
     beside = beside or source.startswith(("<", "{%", _BLANK), end)
     return "" if beside or start == 0 or end == len(source) else " "

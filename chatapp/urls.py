@@ -1,4 +1,4 @@
-"""HTTP entrances."""
+"""The URLs of pages and commands."""
 
 from django.contrib import admin
 from django.contrib.auth.views import LogoutView, PasswordChangeDoneView

@@ -1,7 +1,7 @@
-"""The program's version, which stands in pyproject.toml and nowhere else.
+"""The program's version, which is defined only in pyproject.toml.
 
-The program runs from its folder and is not installed as a package, so that ``importlib.metadata``
-does not know it.
+The program runs from its folder and is not installed as a package, so ``importlib.metadata`` does
+not know it.
 """
 
 from __future__ import annotations

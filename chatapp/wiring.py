@@ -1,4 +1,4 @@
-"""The one place that builds real objects from the settings, once a process."""
+"""The one place that builds real objects from the settings, once per process."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ logger = logging.getLogger(__name__)
 
 
 def demo() -> bool:
-    """Whether the built-in demo model answers: no server and no key are set."""
+    """Whether the built-in demo model answers, because no server and no key are set."""
     return not settings.OPENAI_BASE_URL and not settings.OPENAI_API_KEY
 
 
 def _client() -> LLMClient:
     if demo():
         return DemoClient(counter=default_counter())
-    # The SDK takes a third of a second and 25 MB to import: not before the pages can be served.
+    # Imported late, because the SDK takes a third of a second and 25 MB; pages are served first.
     from chatapp.llm.openai_compatible.client import OpenAIClient
 
     return OpenAIClient(
@@ -63,7 +63,7 @@ def _cost_of(model: str, usage: TokenUsage) -> float | None:
 
 
 async def _learned(model: str, fact: str, value: Learned) -> None:
-    """Have the catalogue learn it, so that it counts from the next request on."""
+    """Pass a lesson to the catalogue, so that the next request follows it."""
     await services().catalogue.learn(model, fact, value)
 
 
@@ -97,22 +97,22 @@ def services() -> Services:
 
 @cache
 def bus() -> Bus:
-    """The bus of events. Other processes exist only with Redis."""
+    """The bus of events; other processes exist only with Redis."""
     layer = get_channel_layer() if settings.REDIS_URL else None
     return Bus(layer, fragments.render_event, rendering_pool())
 
 
 @cache
 def rendering_pool() -> RenderingPool:
-    """The threads in which pages and catch-ups are rendered."""
+    """The threads in which pages and states are rendered."""
     return RenderingPool()
 
 
 @cache
 def announcer() -> Announcer:
-    """The announcer to viewers; it hears of summaries and their changes by compression's signals.
+    """The announcer to viewers, which also receives compression's signals of runs and changes.
 
-    Whoever looks at a conversation has had it made: a viewer's socket has its process run turns.
+    Every process that viewers look at has made it: a viewer's socket has its process run turns.
     """
     made = Announcer(services(), bus())
     signals.compression_started.connect(made.compression_started, weak=False)
@@ -142,9 +142,9 @@ def importer() -> Importer:
 
 
 def register_process() -> None:
-    """Take the lock of the processes; if no other one lives, end what the dead ones held.
+    """Take the process lock. If no other process lives, end what dead ones held.
 
-    Call it before this process holds a lease: its own would be taken for a dead one's.
+    Call it before this process holds a lease, which would be taken for a dead process's.
     """
     process_lock().acquire(_take_over)
 
@@ -158,14 +158,14 @@ def _take_over() -> None:
         jobs.expire_open_jobs()
         store.release_all()
     except AWAY as error:
-        # Not migrated, or away: what was held expires by itself.
+        # Not migrated, or away; the leases then expire by themselves.
         logger.warning("The leases of dead processes could not be taken over: %s", error)
 
 
 @cache
 def runner() -> Runner:
     """The turns of this process."""
-    # For servers without a startup hook; with one it is registered already.
+    # For servers without a startup hook; with one the lock is already held.
     process_lock().acquire()
     return Runner(services(), bus(), announcer(), pace(), rendering_pool())
 
@@ -176,10 +176,10 @@ def started() -> bool:
 
 
 async def start() -> None:
-    """Begin to sweep what crashed processes left, and ask which models there are."""
+    """Begin to sweep what crashed processes left, and ask for the models."""
     await _aregister_process()
     if not demo():
-        # In a thread: what is served already is not to wait for it.
+        # In a thread, so that pages are served meanwhile.
         await asyncio.to_thread(import_module, "chatapp.llm.openai_compatible.client")
     runner().keep()
     importer().keep()
@@ -187,13 +187,13 @@ async def start() -> None:
 
 
 async def shutdown() -> None:
-    """End in order what this process runs; nothing if it never ran anything."""
-    # Searches that wait would be done one after the other before the process ends.
+    """End everything that this process runs, in order; nothing if it never ran anything."""
+    # Waiting searches would otherwise be done one after another before the process ends.
     drop("slow")
     if importer.cache_info().currsize:
         await importer().shutdown()
     if started():
         await runner().shutdown()
         await services().client.aclose()
-    # Last: the ends of turns are rendered there.
+    # Last, because the ends of turns are rendered there.
     rendering_pool().shutdown()

@@ -12,9 +12,9 @@ class CompressionConfig(AppConfig):
 
     name = "compression"
     verbose_name = "Compression"
-    # The package may have a second folder, the standard library's: templates are looked for here.
+    # The package may also have the standard library's folder; templates are only in this one.
     path = str(Path(__file__).resolve().parent)
 
     def ready(self) -> None:
-        """Import for registration only."""
+        """Import the checks, which registers them."""
         from compression import checks  # noqa: F401

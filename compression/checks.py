@@ -29,7 +29,7 @@ from compression.models import AbstractSummary, CompressibleConversation
 def check_settings(
     app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """Every problem of the ``COMPRESSION`` dict and of the two models that it names."""
+    """All mistakes in the ``COMPRESSION`` dict and in the two models that it names."""
     values = getattr(settings, "COMPRESSION", {})
     found: list[checks.CheckMessage] = [
         checks.Error(sentence, id=f"compression.{number}") for number, sentence in problems(values)

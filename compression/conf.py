@@ -1,10 +1,10 @@
-"""Settings of compression: one ``COMPRESSION`` dict in Django's settings, read into a frozen value.
+"""Settings of compression, read from the ``COMPRESSION`` dict in Django's settings.
 
 ::
 
     COMPRESSION = {"CONVERSATION": "chat.Conversation", "SUMMARY": "chat.Summary"}
 
-Everything else has a documented default; an unknown key is an error.
+Every other key has a documented default; an unknown key is an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REQUIRED = ("CONVERSATION", "SUMMARY")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
-    """Each field is a key of ``COMPRESSION``, in upper case there."""
+    """The settings; each field is a key of ``COMPRESSION``, written there in upper case."""
 
     conversation: str
     """``"app.Model"``, the host's concrete :class:`CompressibleConversation`."""
@@ -38,21 +38,21 @@ class CompressionSettings:
     soft_threshold: float = defaults.SOFT_THRESHOLD
     """Share of the budget at which masking and background preparation start; 0.1 to 0.95."""
     keep_turns: int = defaults.KEEP_TURNS
-    """Turns that stay verbatim when they fit in the tail's share; at least 1."""
+    """Turns that stay verbatim if they fit into the tail's share; at least 1."""
     summary_tokens: int = defaults.SUMMARY_TOKENS
     """Most ruler tokens of a summary (never more than 0.10 of the budget); at least 100."""
     prepare_messages: int = defaults.PREPARE_MESSAGES
-    """Prepare in the background once so many messages stand before those that are kept, if that
-    frees 0.10 of the budget; 0 turns this off."""
+    """Prepare a summary in the background once this many messages precede those that are kept, if
+    that frees 0.10 of the budget; 0 turns this off."""
     tool_result_max_length: int = defaults.TOOL_RESULT_MAX_LENGTH
-    """Characters of a tool's result, and of a call's arguments, that the summariser is shown; at
+    """Characters of a tool result, and of a call's arguments, that the summariser is shown; at
     least 100."""
     max_calls: int = defaults.MAX_CALLS
-    """Most calls of models for one summary; beyond them the extract takes the oldest parts."""
+    """Most model calls for one summary; the extract takes the oldest parts beyond them."""
     probe: bool = defaults.PROBE
-    """Examine each new summary by one more call: see :mod:`compression.judging.probe`."""
+    """Examine each new summary with one more call: see :mod:`compression.judging.probe`."""
     lease_seconds: float = defaults.LEASE_SECONDS
-    """How long a claim holds without being renewed, seconds. A crash locks no longer than this."""
+    """Seconds until a lease expires unless renewed. A crash locks no longer than this."""
     renew_seconds: float = defaults.RENEW_SECONDS
     """Seconds between renewals; at most half of ``lease_seconds``."""
 
@@ -61,7 +61,7 @@ class CompressionSettings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> CompressionSettings:
-        """Read the dict. Raises ImproperlyConfigured with every problem in one sentence each."""
+        """Read the dict. Raises ImproperlyConfigured with a sentence for each mistake."""
         found = problems(values)
         if found:
             raise ImproperlyConfigured(" ".join(problem for _, problem in found))
@@ -69,7 +69,7 @@ class CompressionSettings:
 
     @property
     def planner(self) -> PlannerSettings:
-        """The planner's part of these settings."""
+        """The settings for the planner."""
         return PlannerSettings(
             threshold=self.threshold,
             keep_turns=self.keep_turns,
@@ -79,12 +79,12 @@ class CompressionSettings:
 
     @property
     def policy(self) -> PolicySettings:
-        """The policy's part of these settings."""
+        """The settings for the policy."""
         return PolicySettings(threshold=self.threshold, soft_threshold=self.soft_threshold)
 
 
 _LIMITS: dict[str, tuple[type, float, float]] = {
-    # The threshold is clamped rather than refused, so any share is a legal value.
+    # A threshold outside its range is clamped, not refused, so any share is allowed here.
     "THRESHOLD": (float, 0.0, 1.0),
     "SOFT_THRESHOLD": (float, defaults.LOWEST_SOFT_THRESHOLD, defaults.HIGHEST_THRESHOLD),
     "KEEP_TURNS": (int, 1, defaults.MOST_KEEP_TURNS),
@@ -130,12 +130,12 @@ def _within(value: object, kind: type, low: float, high: float) -> bool:
 
 
 def settings() -> CompressionSettings:
-    """The settings as they are now. Raises ImproperlyConfigured when they are wrong."""
+    """The current settings. Raises ImproperlyConfigured when they are wrong."""
     return CompressionSettings.from_mapping(getattr(django_settings, "COMPRESSION", {}))
 
 
 def conversation_model() -> type[CompressibleConversation]:
-    """The host's conversation. Raises ImproperlyConfigured when there is none."""
+    """The host's conversation model. Raises ImproperlyConfigured when there is none."""
     model: type[CompressibleConversation] = _model(
         settings().conversation, CompressibleConversation
     )
@@ -143,7 +143,7 @@ def conversation_model() -> type[CompressibleConversation]:
 
 
 def summary_model() -> type[AbstractSummary]:
-    """The host's summary. Raises ImproperlyConfigured when there is none."""
+    """The host's summary model. Raises ImproperlyConfigured when there is none."""
     model: type[AbstractSummary] = _model(settings().summary, AbstractSummary)
     return model
 

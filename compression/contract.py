@@ -1,7 +1,7 @@
-"""The contract of compression as tests, to be run against any host's own models.
+"""The contract of compression as tests that any host can run against its own models.
 
-A host mixes :class:`ContractTests` into a :class:`django.test.TransactionTestCase` and says how
-one of its conversations begins, how a message is stored, and how one is taken back::
+A host mixes :class:`ContractTests` into a :class:`django.test.TransactionTestCase` and implements
+how a conversation is started, and how a message is stored and taken back::
 
     class Contract(ContractTests, TransactionTestCase):
         transcript = MyTranscript()
@@ -39,16 +39,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 COUNTER = CharacterCounter()
 MESSAGES = 24
-"""User and assistant in turn, so that each user message begins a turn of two."""
+"""User and assistant alternate, so that each user message begins a turn of two messages."""
 RULE = "Always answer in rhymes."
 GOOD = says("They talked about words.", constraints={1: RULE})
 WORST = says("Nothing is kept.")
 PATIENCE = 30
-"""Seconds until a lease must have expired."""
+"""Seconds to wait for a lease to expire."""
 
 
 class ContractTests:
-    """The contract: rules that hold for every conversation that is compressed."""
+    """The rules that hold for every compressed conversation."""
 
     transcript: ClassVar[Transcript]
 
@@ -57,7 +57,7 @@ class ContractTests:
         raise NotImplementedError
 
     def say(self, conversation_id: int, role: str, text: str) -> int:
-        """Store the next message of an ended turn; its ``seq``: 1, 2, 3 …"""
+        """Store the next message of an ended turn; returns its ``seq``: 1, 2, 3 …"""
         raise NotImplementedError
 
     def take_back(self, conversation_id: int, seq: int) -> None:
@@ -66,11 +66,11 @@ class ContractTests:
 
     @classmethod
     def tearDownClass(cls) -> None:
-        """Close the connections of compression's own threads, so that the database can go."""
+        """Close the connections of compression's threads, so that the database can be deleted."""
         close_pools()
         super().tearDownClass()  # type: ignore[misc]
 
-    # What the tests are told with
+    # Helpers
 
     def _talk(self) -> int:
         conversation_id = self.start()
@@ -84,7 +84,7 @@ class ContractTests:
         conversation_id = await _stored(self._talk)
         items = await _stored(self.transcript.items, conversation_id, after_seq=0)
         total = sum(item.tokens for item in items)
-        # B is what the conversation takes, so that it is just full.
+        # The budget is the size of the conversation, which is thus just full.
         return conversation_id, Sizes(window=total * 4 // 3, reserve=total // 3, calibration=1.0)
 
     def _engine(self, *summarizers: Summarizer) -> Engine:
@@ -138,7 +138,7 @@ class ContractTests:
         assert RULE in (await store.aread_base(conversation_id)).text
 
     async def test_only_one_run_holds_the_lease_and_a_crash_gives_it_back(self) -> None:
-        """A run that died locks no longer than its lease; its late draft changes nothing."""
+        """A lease outlives a crashed run by its own length at most; a late draft has no effect."""
         conversation_id, _ = await self._conversation()
         short = {**_settings(), "LEASE_SECONDS": 0.1, "RENEW_SECONDS": 0.05}
         with override_settings(COMPRESSION=short):
@@ -154,7 +154,7 @@ class ContractTests:
         assert not (await store.aread_state(conversation_id)).running
 
     async def test_a_bad_summariser_changes_nothing(self) -> None:
-        """The failure is kept for the reviewer; the summary and the boundary are not touched."""
+        """The failure is stored for the reviewer; summary and boundary stay the same."""
         conversation_id, sizes = await self._conversation()
         failing = ScriptedSummarizer()
         failing.enqueue(SummarizerError("The server is down."))
@@ -166,7 +166,7 @@ class ContractTests:
         assert [one.status for one in kept] == [SummaryStatus.FAILED]
 
     async def test_a_message_that_comes_meanwhile_is_in_the_tail(self) -> None:
-        """Nothing that arrives during a run is summarised unseen, or lost."""
+        """A message that arrives during a run is neither lost nor summarised unseen."""
         conversation_id, sizes = await self._conversation()
         waiting, go = _waiting()
         run = asyncio.create_task(self._compress(conversation_id, sizes, waiting))
@@ -202,7 +202,7 @@ class ContractTests:
         assert (again.text, again.boundary) == (first.text, first.boundary)
 
     async def test_a_version_does_not_come_back_over_a_message_taken_back(self) -> None:
-        """Its fingerprint tells that its source is not what it was."""
+        """Its fingerprint shows that its source has changed."""
         conversation_id, _ = await self._compressed()
         await services.undo(conversation_id, transcript=self.transcript)
         await _stored(self.take_back, conversation_id, 3)
@@ -241,7 +241,7 @@ class ContractTests:
         )
 
     async def test_a_prepared_summary_is_applied_without_a_call(self) -> None:
-        """Prepared in the background, put in place at once, by one conditional UPDATE."""
+        """A draft prepared in the background is applied at once, by one conditional UPDATE."""
         conversation_id, sizes = await self._conversation()
         summarizer = _scripted(GOOD)
         engine = self._engine(summarizer)
@@ -253,7 +253,7 @@ class ContractTests:
         assert len(summarizer.calls) == 1
 
     async def test_finished_parts_outlive_a_cancellation_and_are_no_version(self) -> None:
-        """Finished parts are reused by the next run over the same messages, and then gone."""
+        """Finished parts are reused by the next run over the same messages, then deleted."""
         conversation_id, sizes = await self._conversation()
         before = await self._cancelled(conversation_id, sizes)
         seen = await _stored(store.versions, conversation_id, attempts=True)
@@ -277,7 +277,7 @@ class ContractTests:
         assert not await store.adrop_parts(conversation_id)
 
     async def test_parts_under_a_message_taken_back_are_not_gone_on_with(self) -> None:
-        """Messages that a person took back do not return by way of a finished part either."""
+        """A message that a person took back does not return in a finished part either."""
         conversation_id, sizes = await self._conversation()
         await self._cancelled(conversation_id, sizes)
         await _stored(self.take_back, conversation_id, 2)
@@ -299,10 +299,10 @@ class ContractTests:
 
 
 class _Scribe:
-    """A model that notes each message which it is shown, a few of them at a time."""
+    """A model that records the messages it is shown, a few per call."""
 
     def __init__(self, *, waits_at: int = 0) -> None:
-        """``waits_at``: the call, from 1 on, that is never answered."""
+        """``waits_at``: number of the call, from 1, that is never answered."""
         self.shown: list[tuple[int, int]] = []
         """First and last seq of each call."""
         self.waiting = asyncio.Event()
@@ -322,7 +322,7 @@ class _Scribe:
 
     @property
     def summarizer(self) -> PromptSummarizer:
-        """With room for some five of the messages in each part."""
+        """A summariser with room for about five messages in each part."""
         return PromptSummarizer(
             self,
             COUNTER,
@@ -355,7 +355,7 @@ def _settings() -> dict[str, Any]:
 
 
 def _unit(work: Callable[[], Any]) -> Any:
-    """The host's own function, in a thread of the database's."""
+    """Run the host's function in a database thread."""
     return work()
 
 

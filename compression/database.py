@@ -1,7 +1,7 @@
-"""Crossing from async code into the database: one function call, one unit of work, one thread.
+"""The way from async code to the database: one call is one unit of work, in one thread.
 
-Units run in a small pool of threads of their own. Django's default, one thread for everything
-that is synchronous, lets one slow query delay every socket of the process.
+Units run in small thread pools of their own. In Django's default, a single thread for everything
+synchronous, one slow query delays every socket of the process.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 Lane = Literal["asked", "background", "bulk", "slow"]
-"""Threads for units of work, by lane, so that none waits for units of another lane.
+"""Thread pools for units of work; a unit never waits for units of another lane.
 
-``asked``: what a person waits for. ``background``: what nobody waits for (checkpoints, sweeps).
-``bulk``: one of the thousands that a piece of work is made of (an import). ``slow``: what may take
-seconds (a search). In each lane people take turns, and of ``asked`` one of them never has more than
-half of the threads, of ``slow`` one.
+``asked``: work that a person waits for. ``background``: work that nobody waits for (checkpoints,
+sweeps). ``bulk``: one of thousands of units of an import. ``slow``: work that may take seconds (a
+search). In each lane people take turns. One person gets at most half of the threads of ``asked``,
+and one thread of ``slow``.
 """
 
-# SQLite has one writer, so more threads only wait for one another; PostgreSQL has many. What is
-# slow takes a processor whole, and one must be free for the others.
+# SQLite has one writer, so more threads would only wait for one another; PostgreSQL has many.
+# A slow unit takes a whole processor, and one processor must stay free for the others.
 SQLITE_THREADS: Final[dict[Lane, int]] = {"asked": 2, "background": 1, "bulk": 1, "slow": 1}
 SERVER_THREADS: Final[dict[Lane, int]] = {"asked": 8, "background": 1, "bulk": 1, "slow": 2}
 _BACKGROUND = "database-background"
@@ -49,23 +49,23 @@ def _pool(lane: Lane) -> FairThreads:
         each = {"asked": threads // 2, "slow": 1}.get(lane, threads)
         pause = as_long_if_more if lane == "asked" else None
         made = FairThreads(threads, f"database-{lane}", each=each, pause=pause)
-        # One that came first is used; a pool without work has no threads yet.
+        # Another thread may have stored one first; a pool without work has no threads yet.
         _pools.setdefault(lane, made)
     return _pools[lane]
 
 
-def _leave_the_log_to_others(*, connection: Any, **_: Any) -> None:
-    """Have background units never move SQLite's log into its file, which waits for the disk.
+def _disable_checkpoints(*, connection: Any, **_: Any) -> None:
+    """Keep background units from checkpointing SQLite's log, which waits for the disk.
 
-    On a busy disk that took 117 ms where nothing else takes 17; what a person asked for is stored
-    by other threads, whose commits move the log.
+    On a busy disk a checkpoint took 117 ms where nothing else took more than 17. The log is
+    checkpointed by the commits of other threads.
     """
     if connection.vendor == "sqlite" and threading.current_thread().name.startswith(_BACKGROUND):
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA wal_autocheckpoint = 0")
 
 
-connection_created.connect(_leave_the_log_to_others)
+connection_created.connect(_disable_checkpoints)
 
 
 AWAY = (OperationalError, InterfaceError, InternalError)
@@ -73,11 +73,10 @@ AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def _release_connections() -> None:
-    """Give connections back; SQLite's stay open.
+    """Give connections back; those to SQLite stay open.
 
-    Closing the last connection to a SQLite file checkpoints its log, which costs hundreds of
-    milliseconds; a connection to a server goes back to the pool that Django keeps, and one that
-    broke is replaced.
+    Closing the last connection to a SQLite file checkpoints its log, which takes hundreds of
+    milliseconds. A connection to a server returns to Django's pool; a broken one is replaced.
     """
     for connection in connections.all(initialized_only=True):
         if connection.vendor != "sqlite" or connection.errors_occurred:
@@ -95,11 +94,11 @@ def _unit(function: Callable[[], R]) -> R:
 def across(
     function: Callable[P, R], *, lane: Lane = "asked"
 ) -> Callable[P, Coroutine[Any, Any, R]]:
-    """The awaitable twin of a synchronous unit of work, named with an ``a`` prefix by its caller.
+    """The awaitable twin of a synchronous unit of work; its caller gives it a name with ``a``.
 
-    Units wait for others of their ``lane`` only, and of them for those whose turn it is before
-    :data:`compression.fair_threads.on_behalf_of`. A unit that has begun runs to its end even if its
-    awaiter is cancelled; no transaction may span two units.
+    A unit waits only for units of its ``lane``, where the people named by
+    :data:`compression.fair_threads.on_behalf_of` take turns. A unit that has begun runs to its end
+    even if its awaiter is cancelled. No transaction may span two units.
     """
 
     @functools.wraps(function)
@@ -112,13 +111,12 @@ def across(
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """A transaction that only reads, so that all of it sees one state of the database.
+    """A read-only transaction in which every query sees the same state of the database.
 
-    SQLite has one writer, and a transaction of ours takes its place from the start. This one does
-    not: it waits for no writer, and none waits for it. On PostgreSQL each statement would see what
-    was committed before it, a reply that has ended without the message that it ended with: this
-    one sees what its first statement saw. To write in it fails. Within another transaction it is
-    no more than that one.
+    On SQLite, other transactions here take the place of the one writer from their start. This one
+    does not, so neither it nor a writer waits. On PostgreSQL each statement would otherwise see
+    what was committed before it, for instance a reply that has ended without its last message.
+    Writing in it fails. Within another transaction it has no effect of its own.
     """
     connection = transaction.get_connection()
     if connection.in_atomic_block:
@@ -136,7 +134,7 @@ def _begun_deferred(connection: Any) -> Iterator[None]:
     if connection.vendor != "sqlite":
         yield
         return
-    # What it was told to begin with is known once it is open.
+    # The mode of the connection is known only once it is open.
     connection.ensure_connection()
     mode, connection.transaction_mode = connection.transaction_mode, "DEFERRED"
     try:
@@ -146,18 +144,18 @@ def _begun_deferred(connection: Any) -> Iterator[None]:
 
 
 class TookTooLong(Exception):
-    """A statement was ended because its time was over."""
+    """A statement was ended at its time limit."""
 
 
-# Instructions of SQLite's between two looks at the clock: a millisecond or so.
+# Instructions that SQLite executes between two looks at the clock: about a millisecond.
 _INSTRUCTIONS = 10_000
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Have the statements within a transaction ended ``seconds`` from now.
+    """End the statements of a transaction ``seconds`` from now.
 
-    On PostgreSQL each of them may take so long. Raises TookTooLong.
+    On PostgreSQL each statement may take that long. Raises TookTooLong.
     """
     connection = transaction.get_connection()
     sqlite = connection.vendor == "sqlite"
@@ -182,13 +180,13 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 
 def _ended_early(cause: BaseException | None) -> bool:
-    """Whether the database's own error says that a statement was told to end."""
+    """Whether a database error says that a statement was ended from outside."""
     sqlite, server = getattr(cause, "sqlite_errorname", ""), getattr(cause, "sqlstate", "")
     return sqlite == "SQLITE_INTERRUPT" or server == "57014"
 
 
 def database_file() -> str:
-    """The file that holds the database, links followed; empty where a server does."""
+    """The path of the database file, links resolved; empty when the database is a server."""
     connection = connections["default"]
     name = str(connection.settings_dict["NAME"])
     in_memory = name == ":memory:" or name.startswith("file:")
@@ -196,31 +194,31 @@ def database_file() -> str:
 
 
 def asked_by(person: Hashable, lane: Lane) -> int:
-    """How many units of a person run or wait in a lane."""
+    """Number of a person's units that run or wait in a lane."""
     return _pool(lane).asked_by(person)
 
 
 def drop(lane: Lane) -> None:
-    """Cancel the units of a lane that wait; one that runs is not waited for."""
+    """Cancel the waiting units of a lane, without waiting for running ones."""
     if lane in _pools:
         _pools[lane].drop()
 
 
 def drain(*, close: bool = False) -> None:
-    """Wait until no unit runs or waits any more, those included whose awaiters are gone.
+    """Wait until no unit runs or waits, including those whose awaiters are gone.
 
-    ``close``: each thread of the pools closes its connections too.
+    With ``close``, each thread of the pools also closes its connections.
     """
     for pool in list(_pools.values()):
         pool.join()
         if close:
-            # Each thread waits for the others, so that each takes one of these calls.
+            # The barrier makes each thread wait for the others, so that each takes one call.
             close_here = functools.partial(_close, threading.Barrier(pool.threads))
             wait([pool.submit(object(), close_here) for _ in range(pool.threads)])
 
 
 def close_pools() -> None:
-    """Wait for running units, and end the pools with every connection of their threads."""
+    """Wait for running units, then end the pools and close every connection of their threads."""
     drain(close=True)
     while _pools:
         _, pool = _pools.popitem()

@@ -1,4 +1,4 @@
-"""The parts that a host brings along, and the request for one run."""
+"""The parts that a host provides, and the request for one run."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from compression.types import Sizes, Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """The parts that a host brings along."""
+    """The parts that a host provides."""
 
     transcript: Transcript
     counter: TokenCounter
     summarizers: tuple[Summarizer, ...] = ()
-    """The ladder: the summary model first, then the chat model when it is another."""
+    """Models in the order in which they are tried: the summary model, then the chat model."""
     extract: Summarizer | None = None
     """The deterministic last resort; never used in the background. With no ``summarizers`` it is
-    the method by design, and its summaries are not ``degraded``."""
+    the regular method, and its summaries are not ``degraded``."""
     probe: Complete | None = None
-    """The model that sits the closed-book exam when ``PROBE`` is on; None: no exam."""
+    """The model that takes the closed-book exam when ``PROBE`` is on; None: no exam."""
     prompt_price: float | None = None
-    """US dollars that a million prompt tokens cost; None when no price is known."""
+    """US dollars per million prompt tokens; None when no price is known."""
     uncached_surcharge: float | None = None
-    """US dollars that a million prompt tokens cost more when they miss the provider's cache; None
-    when no price is known."""
+    """US dollars by which a million uncached prompt tokens cost more than cached ones; None when no
+    price is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +43,6 @@ class Request:
     through_seq: int | None = None
     locks_input: bool = False
     extract_only: bool = False
-    """Ask no model: they have failed too often."""
+    """Ask no model, because models have failed too often."""
     on_started: Callable[[], object] | None = None
-    """Called when this very run has begun."""
+    """Called once this run has begun."""

@@ -1,4 +1,4 @@
-"""The tree of errors, its root and compression's branch.
+"""The root of the error tree, and compression's branch.
 
 ::
 
@@ -29,8 +29,8 @@ from compression.types import Spent
 class UserFacingError(Exception):
     """An error with a sentence that its reader understands.
 
-    ``message`` says what happened and what can be done; ``fields`` holds figures or texts that
-    belong to it; ``retry_after`` is in seconds.
+    ``message`` says what happened and what can be done. ``fields`` holds figures or texts that
+    belong to it. ``retry_after`` is in seconds.
     """
 
     code: ClassVar[str] = "error"
@@ -53,7 +53,7 @@ class UserFacingError(Exception):
         super().__init__(self.message)
 
     def as_dict(self) -> dict[str, Any]:
-        """The error as it is sent everywhere: JSON body, event, card."""
+        """The error in the form used everywhere: JSON body, event, card."""
         return {
             "code": self.code,
             "message": self.message,
@@ -104,7 +104,7 @@ class StaleSource(CompressionError):
 
 
 class NothingToUndo(CompressionError):
-    """There is no version to walk to, back or forth."""
+    """There is no version to undo or redo."""
 
     code = "nothing_to_undo"
     status = 409
@@ -112,7 +112,7 @@ class NothingToUndo(CompressionError):
 
 
 class SummaryInvalid(CompressionError):
-    """A person's text does not parse, or is empty or too long; ``fields`` names the line."""
+    """A person's text cannot be read, is empty, or is too long; ``fields`` names the line."""
 
     code = "summary_invalid"
     status = 422
@@ -120,10 +120,10 @@ class SummaryInvalid(CompressionError):
 
 
 class SummarizerError(CompressionError):
-    """No draft could be had from this summariser; ``spent`` is what the calls took all the same.
+    """A summariser gave no draft; ``spent`` is what its calls used anyway.
 
-    ``transient``: the same question may be answered the next time. ``too_long``: by what factor
-    it was longer than the model takes; 0 where that was not the reason.
+    ``transient``: asking again may help. ``too_long``: the factor by which the question was too
+    long for the model; 0 if that was not the reason.
     """
 
     code = "summarizer_failed"
@@ -136,7 +136,7 @@ class SummarizerError(CompressionError):
 
 
 class DraftRejected(SummarizerError):
-    """A draft came and was not fit to be applied."""
+    """A draft was given, but is not fit to be applied."""
 
     code = "draft_rejected"
     transient = True
@@ -153,7 +153,7 @@ class CompressionCancelled(CompressionError):
 
 
 class LeaseLost(CompressionError):
-    """The claim expired or was taken over; the late draft is dropped."""
+    """The lease expired or was taken over; the late draft is dropped."""
 
     code = "lease_lost"
     status = 409

@@ -1,4 +1,4 @@
-"""A few threads for the work of many: whoever asks for much waits behind their own."""
+"""A few threads that many people share fairly: a person with much work waits for their own."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 on_behalf_of: ContextVar[Hashable] = ContextVar("on_behalf_of", default=None)
-"""For whom the current task works; tasks that it starts work for the same. None: for nobody."""
+"""The person for whom the current task and the tasks it starts work; None: nobody."""
 
 
 Pause = Callable[[float, bool], float]
-"""Seconds that a person pauses, by those that their work took, and whether more of it waits."""
+"""Gives the seconds that a person's work pauses, from the seconds that the last piece took and
+whether more of it waits."""
 
-#: Seconds.
+#: Seconds that a pause lasts at most.
 LONGEST_PAUSE: Final = 0.25
 
 
 def as_long(took: float, more: bool) -> float:
-    """After any work."""
+    """A pause after any work, as long as the work took."""
     return took
 
 
 def as_long_if_more(took: float, more: bool) -> float:
-    """After work of somebody who asks for more than is done at once."""
+    """The same pause, but only when more of the person's work waits."""
     return took if more else 0.0
 
 
 class FairThreads:
     """Threads in which each person's work is done in order, and the people take turns.
 
-    ``each``: how much of one person's work is done at once. ``pause``: how long none of theirs is
-    begun after it. Threads share one interpreter, so that who keeps one of them busy all the time
-    makes the work of all others take twice as long, the event loop's too.
+    ``each``: pieces of one person's work that run at once. ``pause``: how long that person's next
+    piece then waits. Threads share one interpreter: a person who keeps one of them busy all the
+    time makes all other work take twice as long, that of the event loop too.
     """
 
     def __init__(self, threads: int, name: str, *, each: int, pause: Pause | None = None) -> None:
@@ -48,19 +49,18 @@ class FairThreads:
         self._pause = pause
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._changed = threading.Condition()
-        # In the order of their turns; nobody is in it without work.
+        # In the order of their turns; people without work are not in it.
         self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._running: Counter[Hashable] = Counter()
-        # Until when, by time.monotonic().
+        # End of each person's pause, by time.monotonic().
         self._resting: dict[Hashable, float] = {}
         self._busy = 0
         self._ended = False
 
     def submit(self, person: Hashable, work: Callable[[], T]) -> Future[T]:
-        """The future of what ``work`` returns, called in the context of whoever submits it.
+        """The future of the result of ``work``, which runs in the context of the caller.
 
-        Work that is cancelled before its turn is not done. Raises RuntimeError after
-        :meth:`shutdown`.
+        Work cancelled before its turn is not run. Raises RuntimeError after :meth:`shutdown`.
         """
         future: Future[T] = Future()
         with self._changed:
@@ -72,18 +72,18 @@ class FairThreads:
             if self._busy < self.threads:
                 self._executor.submit(self._work)
                 self._busy += 1
-            # A thread may wait for the end of somebody's rest.
+            # A thread may be waiting for the end of a person's pause.
             self._changed.notify_all()
         return future
 
     def asked_by(self, person: Hashable) -> int:
-        """How much of a person's work is done or waits; what was cancelled is not counted."""
+        """Pieces of a person's work that run or wait; cancelled ones are not counted."""
         with self._changed:
             waiting = self._waiting.get(person, ())
             return self._running[person] + sum(not future.cancelled() for future, _ in waiting)
 
     def drop(self) -> None:
-        """Cancel what waits; what runs is not waited for."""
+        """Cancel all waiting work, without waiting for what runs."""
         with self._changed:
             dropped = [future for jobs in self._waiting.values() for future, _ in jobs]
             self._waiting.clear()
@@ -92,12 +92,12 @@ class FairThreads:
             future.cancel()
 
     def join(self) -> None:
-        """Return when nothing runs or waits."""
+        """Wait until nothing runs or waits."""
         with self._changed:
             self._changed.wait_for(lambda: not self._busy and not self._waiting)
 
     def shutdown(self, *, wait: bool = True) -> None:
-        """Take nothing more, and end the threads when what was submitted is done."""
+        """Refuse further work, and end the threads when the submitted work is done."""
         with self._changed:
             self._ended = True
         if wait:
@@ -108,15 +108,15 @@ class FairThreads:
         while (job := self._next()) is not None:
             person, future, work = job
             begun = time.monotonic()
-            # False for those whose awaiter is gone.
+            # False if the awaiter has cancelled it.
             if future.set_running_or_notify_cancel():
                 _settle(future, work)
-            # Nothing of it is kept until the next piece comes.
+            # Let go of the work and its result before waiting for the next piece.
             del job, future, work
             self._finished(person, time.monotonic() - begun)
 
     def _next(self) -> tuple[Hashable, Future[Any], Callable[[], Any]] | None:
-        """The next piece of work; None, and one thread less is busy, where there is none for it."""
+        """The next piece of work; None, with one busy thread less, if there is none for it."""
         with self._changed:
             person, rested = self._whose_turn()
             while person is _NOBODY:
@@ -129,13 +129,13 @@ class FairThreads:
             jobs = self._waiting.pop(person)
             future, work = jobs.popleft()
             if jobs:
-                # Behind all others.
+                # At the end of the queue.
                 self._waiting[person] = jobs
             self._running[person] += 1
             return person, future, work
 
     def _whose_turn(self) -> tuple[Hashable, float | None]:
-        """Whose work is to be done now; else _NOBODY, and when the first one has rested, if any."""
+        """The person whose turn it is; else _NOBODY, and when the first pause ends, if any."""
         now, rested = time.monotonic(), None
         for person in self._waiting:
             if self._running[person] < self._each:
@@ -164,5 +164,5 @@ def _settle(future: Future[Any], work: Callable[[], Any]) -> None:
     try:
         future.set_result(work())
     except BaseException as error:
-        # Theirs who wait for it.
+        # Raised where the result is awaited.
         future.set_exception(error)

@@ -19,7 +19,7 @@ class CompressibleConversation(models.Model):
     compressed_context = models.TextField(blank=True, default="")
     """The active summary as rendered Markdown; empty when there is none."""
     compressed_at = models.DateTimeField(null=True, blank=True)
-    """For people only: every decision uses ``compressed_through``."""
+    """For display only: every decision uses ``compressed_through``."""
     compressed_through = models.PositiveBigIntegerField(default=0)
     compression_version = models.PositiveIntegerField(default=0)
     compression_token = models.CharField(max_length=64, blank=True, default="")
@@ -35,20 +35,20 @@ class CompressibleConversation(models.Model):
 
     @classmethod
     def compression_changes(cls, kind: Change) -> dict[str, Any]:
-        """More fields for ``update()`` to set with every stored change of compression.
+        """Further fields that ``update()`` sets with every stored change of compression.
 
-        A host that numbers its changes overrides this, so that number and change are one commit.
-        Called once for each UPDATE; a renewal of the lease changes nothing that a reader sees and
-        does not call it.
+        A host that numbers its changes overrides this, so that number and change are committed
+        together. Called once for each UPDATE, except for renewals of a lease, which no reader
+        sees.
         """
         return {}
 
     @classmethod
     def compressible(cls) -> models.Q:
-        """The conditions on a conversation, besides the protocol, for the machine to write to it.
+        """The host's own condition for the machine to write to a conversation.
 
-        A host that marks conversations as deleted says so here: a run that is under way then
-        loses its lease at the next renewal, and a draft that comes late finds no row.
+        A host that marks conversations as deleted excludes them here. A run under way then loses
+        its lease at the next renewal, and a late draft finds no row.
         """
         return models.Q()
 
@@ -92,7 +92,7 @@ class AbstractSummary(models.Model):
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
-    """None: the machine."""
+    """None for the machine."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

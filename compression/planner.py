@@ -1,6 +1,6 @@
-"""The plan: messages that are compressed, and messages that stay.
+"""The choice of the messages to compress.
 
-The address that hosts import from; the code is in :mod:`compression.planning.planner`.
+Hosts import from here; the code is in :mod:`compression.planning.planner`.
 """
 
 from compression.planning.planner import (

@@ -1,6 +1,6 @@
-"""The next step before a request.
+"""The choice of the next step before a request.
 
-The address that hosts import from; the code is in :mod:`compression.planning`.
+Hosts import from here; the code is in :mod:`compression.planning`.
 """
 
 from compression.planning.defaults import HIGHEST_THRESHOLD, LOWEST_THRESHOLD

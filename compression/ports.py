@@ -10,14 +10,14 @@ from compression.types import Completion, Draft, Item, Ledger
 
 
 class TokenCounter(Protocol):
-    """The ruler."""
+    """Counts tokens by the one ruler."""
 
     @property
     def estimated(self) -> bool:
         """True when the counts are estimates, to be shown with ``~``."""
 
     def count(self, text: str) -> int:
-        """Ruler tokens of a text; 0 for the empty one."""
+        """Ruler tokens of a text; 0 for an empty one."""
 
 
 class Transcript(Protocol):
@@ -30,7 +30,7 @@ class Transcript(Protocol):
 
 
 class Complete(Protocol):
-    """One whole answer of a model; the network is the host's."""
+    """Gets one whole answer of a model; the host does the networking."""
 
     async def __call__(
         self,
@@ -41,10 +41,10 @@ class Complete(Protocol):
         max_tokens: int,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Completion:
-        """Ask. ``on_tokens`` is told how many tokens this answer has so far.
+        """The answer. ``on_tokens`` is called with the number of its tokens so far.
 
-        Raises a :class:`compression.exceptions.SummarizerError` with a sentence for a person,
-        ``transient`` where asking once more may help, ``too_long`` where asking for less may.
+        Raises a :class:`compression.exceptions.SummarizerError` with a sentence for a person;
+        ``transient`` when asking again may help, ``too_long`` when asking for less may.
         """
 
 
@@ -63,27 +63,27 @@ class Summarizer(Protocol):
         focus: str,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Draft:
-        """A draft that stands for ``ledger`` and ``items`` together; it is not yet judged.
+        """A draft that covers ``ledger`` and ``items``; it is not judged yet.
 
-        Raises :class:`compression.exceptions.SummarizerError` when no draft could be had.
+        Raises :class:`compression.exceptions.SummarizerError` when there is no draft.
         """
 
 
 @runtime_checkable
 class PartwiseSummarizer(Summarizer, Protocol):
-    """A summariser whose work on a long span is planned, bounded, and kept part by part."""
+    """A summariser whose work on a long span is planned, bounded and stored part by part."""
 
     @property
     def prompt_version(self) -> str:
-        """The version of its prompt: finished parts are reused only under the same one."""
+        """The version of its prompt; finished parts are reused only under the same version."""
 
     def narrowed(self, factor: float) -> PartwiseSummarizer:
-        """The same with parts that are shorter by this factor: its model found one too long."""
+        """A copy with parts shorter by this factor, after its model found one too long."""
 
     def plan(self, items: Sequence[Item], ledger: Ledger, *, focus: str) -> Plan:
-        """The parts that it would make of ``items``. Synchronous, and slow.
+        """The parts into which it would divide ``items``. Synchronous, and slow.
 
-        Raises :class:`compression.exceptions.SummarizerError` when it can make none.
+        Raises :class:`compression.exceptions.SummarizerError` when it cannot make any.
         """
 
     async def part(
@@ -96,7 +96,7 @@ class PartwiseSummarizer(Summarizer, Protocol):
         on_tokens: Callable[[int], Awaitable[None]],
         most_calls: int | None,
     ) -> Draft:
-        """A draft that stands for ``ledger`` and one of the plan's chunks, in ``most_calls``.
+        """A draft that covers ``ledger`` and one chunk of the plan, with at most ``most_calls``.
 
         Raises as :meth:`Summarizer.draft`.
         """

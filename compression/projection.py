@@ -1,6 +1,6 @@
 """The size of the next request as its provider counts.
 
-The address that hosts import from; the code is in :mod:`compression.planning.projection`.
+Hosts import from here; the code is in :mod:`compression.planning.projection`.
 """
 
 from compression.planning.projection import (

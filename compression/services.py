@@ -1,8 +1,8 @@
-"""The flow of compression: what a host calls. All of it is async and touches no ORM itself.
+"""The functions that a host calls to compress. All are async; none touches the ORM itself.
 
-A host builds an :class:`Engine` once and gives :class:`Sizes` with each call. Whatever the
-machine does to a conversation it does under that conversation's lease; what a person does needs
-none and wins over a machine's draft that comes later.
+A host builds an :class:`Engine` once and passes :class:`Sizes` with each call. The machine changes
+a conversation only under that conversation's lease. A person's change needs no lease, and wins
+over a machine's draft that comes later.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 SETTLED_SECONDS = 0.2
-"""How often :func:`settled` looks; a run of another process cannot tell this one."""
+"""Interval at which :func:`settled` looks; a run of another process cannot notify this one."""
 
 
 async def compress(
@@ -59,15 +59,16 @@ async def compress(
     settings: CompressionSettings | None = None,
     on_started: Callable[[], object] | None = None,
 ) -> Outcome:
-    """Compress now and answer how it ended; the outcome's ``code`` says why it did not succeed.
+    """Compress now. Returns the outcome; its ``code`` says why a run did not succeed.
 
-    A host that prepares in the background tries :func:`apply_ready` first, which costs no call.
-    ``focus`` is what the summary should keep above all; ``through_seq`` asks to compress up to
-    that message; ``extract_only`` asks no model; ``on_started`` is called once this very call's
-    run has begun, which the signal does not say. Raises NothingToCompress before any summariser
-    is called, and CompressionRunning when another run holds the lease: a background run is then
-    made the one that is waited for (``fields["promoted"]``), and :func:`settled` tells when it
-    has ended.
+    ``focus`` is what the summary should keep above all. ``through_seq`` asks to compress up to
+    that message. ``extract_only`` asks no model. ``on_started`` is called once the run of this call
+    has begun; the signal does not tell whose run it is. A host that prepares summaries tries
+    :func:`apply_ready` first, which needs no model.
+
+    Raises NothingToCompress before any summariser is called, and CompressionRunning when another
+    run holds the lease. A background run is then promoted (``fields["promoted"]``), and
+    :func:`settled` returns when it has ended.
     """
     request = Request(
         conversation_id=conversation_id,
@@ -87,7 +88,7 @@ async def compress(
         if promoted:
             await _announce_promotion(request)
             raise CompressionRunning(fields={"promoted": True})
-        # The background run may have ended between the two looks.
+        # The background run may have ended between the claim and the promotion.
         run = await claimed(request)
     if run is None:
         raise CompressionRunning(fields={"promoted": False})
@@ -101,10 +102,10 @@ async def prepare(
     sizes: Sizes,
     settings: CompressionSettings | None = None,
 ) -> Outcome:
-    """Make a draft in the background and put it aside, input unlocked, never by the extract.
+    """Make a draft in the background and store it, input unlocked, without the extract.
 
-    Success has version 0, unless the conversation came to wait for the run meanwhile; then its
-    draft was applied. Raises NothingToCompress and CompressionRunning.
+    A success has version 0, or the version of the applied draft if a request came to wait for the
+    run. Raises NothingToCompress and CompressionRunning.
     """
     if not engine.summarizers:
         raise NothingToCompress("There is no model to prepare a summary in the background.")
@@ -122,10 +123,10 @@ async def prepare(
 
 
 async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> Outcome | None:
-    """Put a prepared draft in place, in milliseconds and without a model.
+    """Make a prepared draft active, within milliseconds and without a model.
 
-    None when there is none, its source or parent has changed, a locking run lives, or it would
-    free less than 0.10 of the budget now. ``compression_completed`` alone is sent.
+    Returns None when there is no draft, its source or parent has changed, a locking run is under
+    way, or it would free less than 0.10 of the budget now. Sends only ``compression_completed``.
     """
     began = time.monotonic()
     found = await store.aread_ready(conversation_id, engine.transcript)
@@ -167,13 +168,13 @@ async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> 
 
 
 async def cancel(conversation_id: int) -> bool:
-    """End a running compression; False when none ran.
+    """End a running compression; False when none was running.
 
-    A run of this process stops at once, one of another at its next renewal. The input is
-    unlocked at once in either case.
+    A run of this process stops at once, one of another process at its next renewal. The input is
+    unlocked at once in both cases.
     """
     run = living(conversation_id)
-    # First, so that whoever goes on without the summary finds who wanted that.
+    # First, so that a request that goes on without a summary finds the cancellation.
     taken = await store.acancel(conversation_id)
     if run is not None:
         run.cancel()
@@ -181,8 +182,8 @@ async def cancel(conversation_id: int) -> bool:
 
 
 async def settled(conversation_id: int) -> CompressionState:
-    """Wait until no compression runs, here or elsewhere; a crashed one ends by expiry."""
-    # An event cannot tell: the run may live in another process.
+    """Wait until no compression runs in any process; a crashed one ends when its lease expires."""
+    # Polling, because the run may live in another process.
     while (state := await store.aread_state(conversation_id)).running:  # noqa: ASYNC110
         await asyncio.sleep(SETTLED_SECONDS)
     return state
@@ -195,7 +196,7 @@ async def undo(
     author_id: int | None = None,
     expected_version: int | None = None,
 ) -> int:
-    """Go back to what the active version was made on; the new version.
+    """Restore what the active version was made on. Returns the new version.
 
     Raises NothingToUndo, StaleSource when a message under it was superseded or removed, and
     StaleVersion when the summary changed meanwhile: since it was read, where
@@ -219,7 +220,7 @@ async def redo(
     author_id: int | None = None,
     expected_version: int | None = None,
 ) -> int:
-    """Take the last undo back; the new version. Raises as :func:`undo`."""
+    """Restore what the last undo took away. Returns the new version. Raises as :func:`undo`."""
     return await _changed(
         conversation_id,
         store.aredo(
@@ -262,11 +263,11 @@ async def edit(
     sizes: Sizes | None,
     settings: CompressionSettings | None = None,
 ) -> int:
-    """Put a person's text in place; the new version. At most twice the cap of tokens.
+    """Replace the summary by a person's text of at most twice the cap. Returns the new version.
 
-    ``sizes`` is None where the window is not known: the cap is the setting then. Raises
-    StaleVersion with both texts when ``expected_version`` is not the active one, and
-    SummaryInvalid naming the line that does not parse.
+    ``sizes`` is None if the window is unknown; the cap is then the setting. Raises StaleVersion
+    with both texts when ``expected_version`` is not the active one, and SummaryInvalid naming the
+    line that cannot be read.
     """
     base = await store.aread_base(conversation_id)
     if base.version != expected_version:
@@ -293,9 +294,10 @@ async def clear(
     author_id: int | None = None,
     through_seq: int | None = None,
 ) -> int:
-    """Move the boundary behind the last ended turn with no summary; the new version.
+    """Move the boundary after the last ended turn with no summary. Returns the new version.
 
-    Undoable. Raises NothingToCompress when that is where it is already, and StaleVersion.
+    Can be undone. Raises NothingToCompress when the boundary is there already, and StaleVersion
+    when the summary changed meanwhile.
     """
     return await _changed(
         conversation_id,
@@ -317,7 +319,7 @@ async def _announce_promotion(request: Request) -> None:
     if run is not None:
         await run.announce(request.trigger, locks_input=request.locks_input)
         return
-    # The run lives in another process; what it compresses is known there.
+    # The run lives in another process, and only that one knows what it compresses.
     await signals.send(
         signals.compression_started,
         conversation_id=request.conversation_id,
@@ -329,7 +331,7 @@ async def _announce_promotion(request: Request) -> None:
 
 
 def _audit_now(prepared: Version, measures: Measures, engine: Engine) -> dict[str, Any]:
-    """The draft's audit with the bill as it is now that it is put in place."""
+    """The draft's audit with its bill at the time it is applied."""
     billed = prepared.audit.get("accounting", {})
     bill = account(
         measures,

@@ -1,6 +1,6 @@
 """A summary written by a model.
 
-The address that hosts import from; the code is in :mod:`compression.summarizers.prompt`.
+Hosts import from here; the code is in :mod:`compression.summarizers.prompt`.
 """
 
 from compression.summarizers.prompt import (

@@ -1,7 +1,7 @@
-"""For the tests of hosts: summarisers that do as they are told, and a transcript in memory.
+"""Test doubles for hosts: scripted summarisers, and a transcript in memory.
 
 They keep the same contracts as the real ones and are tested like them. :func:`forbid_real_models`
-makes sure that a test uses nothing else.
+ensures that a test uses nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from compression.ledger.ledger import Addition, Delta, apply_delta
 from compression.types import Draft, Item, Ledger, Section
 
 MARKER = re.compile(r"\bm\d+\b")
-"""The marks that :class:`CountingSummarizer` counts: ``m1``, ``m2`` … anywhere in a message."""
+"""The markers that :class:`CountingSummarizer` lists: ``m1``, ``m2`` … anywhere in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class _Step:
 
 @dataclass(slots=True)
 class ScriptedSummarizer:
-    """Answers with what was enqueued, in order, and records its calls.
+    """Gives the enqueued answers in order, and records its calls.
 
     ::
 
@@ -52,9 +52,9 @@ class ScriptedSummarizer:
     label: str = "scripted"
     calls: list[Call] = field(default_factory=list)
     started: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a call has begun."""
+    """Set as soon as a call has begun."""
     cancelled: int = 0
-    """How many calls were cancelled while they waited."""
+    """Number of calls that were cancelled while they waited."""
     _steps: deque[_Step] = field(default_factory=deque)
 
     def enqueue(
@@ -64,7 +64,7 @@ class ScriptedSummarizer:
         wait: asyncio.Event | None = None,
         tokens: Sequence[int] = (),
     ) -> None:
-        """Answer the next call so: merge a delta, give a whole draft, or raise.
+        """Enqueue the next answer: a delta to merge, a whole draft, or an error to raise.
 
         The call first waits for ``wait`` and reports ``tokens`` as written, one after another.
         """
@@ -78,7 +78,7 @@ class ScriptedSummarizer:
         focus: str,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Draft:
-        """The next enqueued answer. Raises SummarizerError when nothing is left."""
+        """The next enqueued answer. Raises SummarizerError when none is left."""
         self.calls.append(Call(items=tuple(items), ledger=ledger, focus=focus))
         self.started.set()
         if not self._steps:
@@ -101,9 +101,9 @@ class ScriptedSummarizer:
 
 @dataclass(slots=True)
 class CountingSummarizer:
-    """Its summary lists the markers (``m1``, ``m2`` …) of the messages it was shown.
+    """A summariser that lists the markers (``m1``, ``m2`` …) of the messages it was shown.
 
-    So a test can tell that each message was summarised once, and none twice, over any number of
+    A test can thus check that each message was summarised exactly once, over any number of
     compressions.
     """
 
@@ -133,7 +133,7 @@ class CountingSummarizer:
 
 @dataclass(slots=True)
 class ListTranscript:
-    """Messages in memory, one list a conversation."""
+    """Messages in memory, one list per conversation."""
 
     conversations: dict[int, list[Item]] = field(default_factory=dict)
 
@@ -149,21 +149,21 @@ class ListTranscript:
 
 
 class RealModelCalled(BaseException):
-    """A test reached for a model that is not scripted.
+    """A test called a model that is not scripted.
 
-    No ``Exception``: a summariser that breaks is survived, and the test would never hear of it.
+    Not an ``Exception``: the program survives those from summarisers, so the test would pass.
     """
 
 
 @contextmanager
 def forbid_real_models() -> Iterator[None]:
-    """Within it, ``PromptSummarizer`` raises RealModelCalled instead of calling a model."""
+    """A context in which ``PromptSummarizer`` raises RealModelCalled instead of calling a model."""
     from compression.summarizers.prompt import PromptSummarizer
 
     async def refuse(*args: object, **kwargs: object) -> Draft:
         raise RealModelCalled("A test would have called a real model.")
 
-    # Whole drafts are made of parts too.
+    # Whole drafts are also made by this method.
     with patch.object(PromptSummarizer, "part", refuse):
         yield
 
@@ -174,7 +174,7 @@ def says(
     constraints: dict[int, str] | None = None,
     pending: dict[int, str] | None = None,
 ) -> Delta:
-    """A delta in one line: a narrative, and entries by the seq that they cite."""
+    """A delta made of a narrative, and of entries by the seq that they cite."""
     entries = [(Section.CONSTRAINTS, constraints or {}), (Section.PENDING, pending or {})]
     return Delta(
         narrative=narrative,
@@ -187,7 +187,7 @@ def says(
 
 
 def merged(items: Sequence[Item], ledger: Ledger, delta: Delta, *, model: str) -> Draft:
-    """The draft that the real summariser would make of this delta for these items."""
+    """The draft that the real summariser would make from this delta for these items."""
     after, notes = apply_delta(
         ledger,
         delta,

@@ -1,4 +1,4 @@
-"""The rulers: o200k_base without any network, and an estimate for when it cannot be had.
+"""The rulers: o200k_base without any network, and an estimate for when it is not available.
 
 One ruler counts for every model; a model's *calibration* translates ruler tokens into its own.
 """
@@ -26,22 +26,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Tokens that a model is assumed to count for one ruler token, until it has reported usage.
 FIRST_CALIBRATION = 1.1
-#: What a model is assumed to count for one ruler token before it has reported any usage.
 LOWEST_CALIBRATION = 0.5
 HIGHEST_CALIBRATION = 2.0
+#: Weight of the newest report: a few reports settle the calibration, a single odd one does not.
 CALIBRATION_WEIGHT = 0.3
-#: Weight of the newest report: a few reports settle it, and a single odd one does not.
 
 PACKED = "o200k_base.tiktoken.xz"
 RANKS_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 #: The name under which tiktoken itself looks for this table, so that a cache can be shared.
+CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
 
 _LETTERS = (
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
     r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
 )
+#: The pattern by which o200k_base splits a text before it looks up ranks (see data/NOTICE.txt).
 SPLIT_PATTERN = "|".join(
     [
         *(letters + r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?" for letters in _LETTERS),
@@ -52,12 +53,11 @@ SPLIT_PATTERN = "|".join(
         r"\s+",
     ]
 )
-#: How o200k_base cuts a text before it looks up ranks (see data/NOTICE.txt).
 
+#: Characters given to the encoder at once, which bounds the cost of a hostile text.
 _PIECE = 20_000
-#: Characters given to the encoder at once, which bounds what a hostile text can cost.
+#: A run of one character, the worst case for splitting patterns and merges.
 _RUN = re.compile(r"(.)\1{4095}", re.DOTALL)
-#: A run of one character, for which splitting patterns and merges are at their worst.
 
 
 class TiktokenCounter:
@@ -68,36 +68,36 @@ class TiktokenCounter:
 
     @property
     def estimated(self) -> bool:
-        """Exact on its own ruler."""
+        """Always False: counts are exact on this ruler."""
         return False
 
     def count(self, text: str) -> int:
-        """Ruler tokens of a text; 0 for the empty one.
+        """Ruler tokens of a text; 0 for an empty one.
 
-        A long text is counted in pieces cut at line ends or spaces where there are any, which
-        may count one token more a piece.
+        A long text is counted in pieces, cut at line ends or spaces where possible, which may
+        count one more token for each piece.
         """
         return sum(len(self._encoding.encode_ordinary(piece)) for piece in _pieces(text))
 
 
 class CharacterCounter:
-    """UTF-8 bytes divided by 3: never undercounted in four languages, marked as an estimate."""
+    """UTF-8 bytes ÷ 3: an estimate that was never too low in four languages."""
 
     @property
     def estimated(self) -> bool:
-        """Always: there is no table behind it."""
+        """Always True: there is no table behind the counts."""
         return True
 
     def count(self, text: str) -> int:
-        """Estimated tokens of a text, rounded up; 0 for the empty one."""
+        """Estimated tokens of a text, rounded up; 0 for an empty one."""
         return ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
 
 
 class DefaultCounter:
-    """The ruler from the cache or the packed table, else the estimate.
+    """The ruler from the cache or the packed table, or else the estimate.
 
-    It is loaded when it is first asked, which takes a quarter of a second and 40 MB: an event loop
-    that is about to ask has :meth:`load` called in a thread before.
+    It is loaded at first use, which takes a quarter of a second and 40 MB. Call :meth:`load` in a
+    thread before an event loop uses it.
     """
 
     def __init__(self) -> None:
@@ -105,11 +105,11 @@ class DefaultCounter:
 
     @property
     def loaded(self) -> bool:
-        """Whether an answer takes no longer than the text needs."""
+        """Whether the table is loaded, so that counting takes only as long as the text needs."""
         return self._ruler is not None
 
     def load(self) -> TokenCounter:
-        """The ruler itself."""
+        """Load the ruler if necessary, and return it."""
         if self._ruler is None:
             try:
                 self._ruler = TiktokenCounter()
@@ -120,25 +120,25 @@ class DefaultCounter:
 
     @property
     def estimated(self) -> bool:
-        """Whether there was no table to be read."""
+        """Whether there was no table to load."""
         return self.load().estimated
 
     def count(self, text: str) -> int:
-        """Ruler tokens of a text; 0 for the empty one."""
+        """Ruler tokens of a text; 0 for an empty one."""
         return self.load().count(text)
 
 
 @functools.cache
 def default_counter() -> DefaultCounter:
-    """The ruler of this process. Made once."""
+    """The ruler of this process, made once."""
     return DefaultCounter()
 
 
 def calibrate(old: float, reported: int, counted: int) -> float:
-    """A model's new calibration after a request.
+    """A model's new calibration after a request, smoothed and clamped to 0.5 to 2.
 
     ``reported`` is the provider's ``prompt_tokens``, ``counted`` our ruler tokens of the same
-    request. Smoothed, and clamped to 0.5 to 2; reports that say nothing leave it as it was.
+    request. A report without a usable figure changes nothing.
     """
     if reported <= 0 or counted <= 0:
         return old
@@ -147,7 +147,7 @@ def calibrate(old: float, reported: int, counted: int) -> float:
 
 
 def _pieces(text: str) -> list[str]:
-    """The text cut so that no piece is long and no run of one character goes on for ever."""
+    """The text in pieces of bounded length, in which no long run of one character is left."""
     if len(text) <= _PIECE and not _RUN.search(text):
         return [text]
     pieces: list[str] = []
@@ -156,7 +156,7 @@ def _pieces(text: str) -> list[str]:
         end = min(len(text), start + _PIECE)
         if end < len(text):
             cut = max(text.rfind("\n", start, end), text.rfind(" ", start, end))
-            # Before the space, since a token carries the space in front of its word.
+            # Before the space, since a token includes the space before its word.
             end = cut if cut > start + _PIECE // 2 else end
         pieces.append(text[start:end])
         start = end
@@ -173,7 +173,7 @@ def _encoding() -> tiktoken.Encoding:
 
 @functools.cache
 def _load_encoding() -> tiktoken.Encoding:
-    # Not needed before the ruler is.
+    # Imported late, since it is not needed before the ruler is.
     import tiktoken
 
     ranks = {}
@@ -183,13 +183,13 @@ def _load_encoding() -> tiktoken.Encoding:
     encoding = tiktoken.Encoding(
         "o200k_base", pat_str=SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={}
     )
-    # Its Python copy of the ranks takes 30 MB and serves only for copying the object.
+    # Python's copy of the ranks takes 30 MB and is needed only to copy the object.
     encoding._mergeable_ranks = {}
     return encoding
 
 
 def _ranks() -> bytes:
-    """The rank table: from the cache when it is there and whole, else unpacked into it."""
+    """The rank table, from the cache if it is there and complete, else unpacked into it."""
     cached = _cache_file()
     try:
         data = cached.read_bytes()
@@ -206,7 +206,7 @@ def _ranks() -> bytes:
 
 
 def _cache_file() -> Path:
-    """Where the unpacked table is kept: tiktoken's own cache if named, else a private folder."""
+    """The path of the unpacked table: in tiktoken's own cache if set, else in a private folder."""
     named = os.environ.get("TIKTOKEN_CACHE_DIR")
     if named:
         return Path(named) / CACHE_NAME
@@ -217,7 +217,7 @@ def _cache_file() -> Path:
 
 
 def _store(path: Path, data: bytes) -> None:
-    """Write whole or not at all: another process may be doing the same."""
+    """Write the whole file or nothing, since another process may be writing it too."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)

@@ -55,7 +55,7 @@ class Trigger(StrEnum):
 
 
 class SummaryStatus(StrEnum):
-    """The life of a stored version; ``partial``: finished parts of one that is not whole yet."""
+    """The life of a stored row; ``partial`` holds the finished parts of an incomplete summary."""
 
     READY = "ready"
     PARTIAL = "partial"
@@ -97,29 +97,29 @@ class Item:
     tool_name: str = ""
     """For a tool item: the tool that answered."""
     open: bool = False
-    """Belongs to a turn that has not ended; never compressed."""
+    """The item belongs to a turn that has not ended; never compressed."""
     masked: bool = False
-    """Its tool result is already replaced by a description in what the model sees."""
+    """The tool result is already masked in what the model sees."""
     pinned: bool = False
-    """Quoted again in the system message once it lies before the boundary."""
+    """The item is quoted again in the system message once it lies before the boundary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The tokens of the next request besides its messages, and the most it may take."""
+    """The sizes of a request apart from its messages, and its limit."""
 
     window: int
     """The model's context window, calibrated tokens."""
     reserve: int
-    """Kept free for the reply, calibrated tokens."""
+    """Calibrated tokens kept free for the reply."""
     fixed: int = 0
     """Ruler tokens of instructions, system prompt and tools, ``unseen`` included."""
     unseen: int = 0
-    """Of these, what the provider is known to count besides what it is sent."""
+    """The part of ``fixed`` that the provider counts besides what it is sent."""
     summary: int = 0
     """Ruler tokens of the active summary as rendered into the request, ``frame`` included."""
     frame: int = 0
-    """Ruler tokens of what the host puts around a summary, also while there is none."""
+    """Ruler tokens of what the host puts around a summary, counted even without one."""
     pinned: int = 0
     """Ruler tokens of the pinned messages that are quoted again."""
     calibration: float = 1.1
@@ -168,14 +168,14 @@ class Entry:
     section: Section
     text: str
     sources: tuple[int, ...] = ()
-    """The ``seq`` numbers it comes from."""
+    """The ``seq`` numbers of the messages that it comes from."""
     origin: Origin = Origin.MACHINE
     state: EntryState = EntryState.LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NarrativeLine:
-    """One or two frozen sentences about one span."""
+    """One or two sentences about one span, which are never changed."""
 
     text: str
     first_seq: int
@@ -224,18 +224,18 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """The use of models by calls, as the providers counted."""
+    """The use of models, as the providers counted it."""
 
     calls: int = 0
-    """Those included that were not answered."""
+    """Number of calls, including those without an answer."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost: float | None = None
-    """US dollars; None when no price is known of any call."""
+    """US dollars; None when no call has a known price."""
 
     @classmethod
     def on(cls, completion: Completion) -> Spent:
-        """One call's."""
+        """The use by one call."""
         return cls(
             calls=1,
             prompt_tokens=completion.prompt_tokens,
@@ -253,7 +253,7 @@ class Spent:
         )
 
     def without(self, part: Spent) -> Spent:
-        """The rest of it."""
+        """The use without that of ``part``."""
         return Spent(
             calls=self.calls - part.calls,
             prompt_tokens=self.prompt_tokens - part.prompt_tokens,
@@ -264,7 +264,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """A part of a span that the deterministic extract made beside a model, and why."""
+    """A part of a span that the deterministic extract wrote in place of a model, and why."""
 
     first_seq: int
     through_seq: int
@@ -282,22 +282,22 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A summary that nobody has judged yet."""
+    """A summary that is not judged yet."""
 
     ledger: Ledger
     model: str
     prompt_version: str
     notes: tuple[str, ...] = ()
-    """Operations that were ignored, entries that were repaired or dropped, each with its reason."""
+    """Operations ignored and entries repaired or dropped, each with its reason."""
     spent: Spent = Spent()
-    """All calls for it, those included whose answers were refused."""
+    """All calls for the draft, including those whose answers were refused."""
     degraded: bool = False
-    """Made by the deterministic extract because no model gave a fit one."""
+    """Written by the deterministic extract because no model gave a fit draft."""
     extracted: tuple[Extracted, ...] = ()
-    """The parts that the deterministic extract made beside a model."""
+    """The parts that the deterministic extract wrote in place of a model."""
 
     def followed_by(self, part: Draft) -> Draft:
-        """This draft with ``part``, which was made on its ledger, as its last part."""
+        """This draft with ``part``, made on its ledger, as its last part."""
         return replace(
             part,
             model=self.model if part.extracted else part.model,
@@ -314,27 +314,27 @@ class Progress:
     """The progress of one attempt at a summary."""
 
     tokens_written: int = 0
-    """Of all parts so far."""
+    """Tokens of all parts so far."""
     part: int = 1
-    """The one that is being made, 1 and up."""
+    """Number of the part being written, from 1."""
     parts: int = 1
     first_seq: int = 0
     through_seq: int = 0
-    """The messages of this part."""
+    """First and last message of this part."""
     seconds_left: float | None = None
-    """By how long the parts took that a model has finished; None while there is none."""
+    """Estimate from the parts that a model has finished; None while there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """A note to the reviewer of a version."""
+    """What a summary kept and lost, for its reviewer."""
 
     salient: int = 0
     """Salient items (numbers, names, paths, URLs, identifiers, quotations, dates) in the span."""
     retained: int = 0
-    """Those found in the summary."""
+    """Those also found in the summary."""
     missing: tuple[str, ...] = ()
-    """Those found only in the originals (the first 200)."""
+    """Those not found in the summary (the first 200)."""
     evicted: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -347,7 +347,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The next step before a request, and why in one sentence."""
+    """The next step before a request, with the reason in one sentence."""
 
     action: ContextAction
     reason: str
@@ -356,14 +356,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of one compression. Sizes in calibrated tokens, shares of the budget."""
+    """The end of one compression run. Sizes in calibrated tokens; usage: shares of the budget."""
 
     success: bool
     trigger: Trigger
     code: str = ""
     """Empty on success, else a code of the error tree."""
     reason: str = ""
-    """A sentence for a person when it did not succeed."""
+    """A sentence for a person if the run did not succeed."""
     version: int = 0
     message_count: int = 0
     tokens_before: int = 0
@@ -377,4 +377,4 @@ class Outcome:
     """Seconds."""
     notes: tuple[str, ...] = field(default=())
     extracted: tuple[Extracted, ...] = ()
-    """Parts that the extract made because no model could."""
+    """Parts that the extract wrote because no model could."""

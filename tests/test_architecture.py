@@ -438,3 +438,17 @@ def test_the_note_on_a_field_is_its_docstring() -> None:
         if re.match(r"\s+#:", line)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_the_note_on_a_constant_stands_above_it() -> None:
+    """A note below a constant and above the next seems to belong to either.
+
+    Breaks when: a ``#:`` note moves below the last constant of a list.
+    """
+    below = re.compile(r"^#:.*\n(?!#:|\w+(?:: [^=\n]+)? = |\w+(?:, \w+)+ = |@|def |class )", re.M)
+    wrong = [
+        f"{path.relative_to(ROOT)}: {found[0].strip()}"
+        for path in _python_files(*PACKAGES, "tests")
+        if (found := below.search(_text(path)))
+    ]
+    assert not wrong, "\n".join(wrong)

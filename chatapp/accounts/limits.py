@@ -1,8 +1,8 @@
-"""A bound on guessing passwords: attempts are counted a name and address, and an address.
+"""A limit on guessing passwords: attempts are counted per name and address, and per address.
 
-The counts are in Django's cache, which every process shares when ``REDIS_URL`` is set; without it
-there is one process. The address is that of the connection, or what a trusted proxy says, see
-:mod:`chatapp.deployment.proxies`: any other header can be forged by who guesses.
+The counts are in Django's cache, which all processes share if ``REDIS_URL`` is set; without it
+there is only one process. The address is that of the connection, or the one given by a trusted
+proxy, see :mod:`chatapp.deployment.proxies`. Any other header can be forged.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from contextlib import contextmanager
 
 from django.core.cache import cache
 
-# Attempts that one name may have from one address in one window. A person who mistypes needs two
-# or three; a guesser gets 1,440 a day, against at least 8 characters that no list of common
-# passwords holds.
+# Attempts for one name from one address per window. A person who mistypes needs two or three; a
+# guesser gets 1,440 a day, against passwords of at least 8 characters that are on no list of common
+# ones.
 ATTEMPTS = 5
-# Failed attempts of one address, whatever the names: an office behind one address mistypes now and
-# then, and who tries one password for every name is soon through.
+# Failed attempts from one address per window, whatever the names. An office behind one address
+# mistypes now and then; a guesser who tries one password for every name is soon stopped.
 ATTEMPTS_OF_ADDRESS = 20
 WINDOW_SECONDS = 300
-# Attempts that one process looks at at once; past two they wait for their turn to be hashed, so
-# that the last one waits for some ten hashes, a few seconds.
+# Attempts that one process handles at once. Two are hashed at a time, so the last one waits for
+# about ten hashes, a few seconds.
 AT_ONCE = 20
 BUSY_SECONDS = 3
 
@@ -35,7 +35,7 @@ _places = threading.BoundedSemaphore(AT_ONCE)
 
 
 def _keys(name: str, address: str) -> tuple[str, str]:
-    """Where the attempts of a name and address are counted, and those of the address."""
+    """The keys of the counts: for name and address, and for the address alone."""
     place, known_as = _place(address), unicodedata.normalize("NFKC", name).casefold()
     return _hashed(f"name\n{place}\n{known_as}"), _hashed(f"address\n{place}")
 
@@ -45,7 +45,7 @@ def _hashed(text: str) -> str:
 
 
 def _place(address: str) -> str:
-    """The address, or the network of an IPv6 one: a single host has all of a /64 to choose from."""
+    """The address, or the network of an IPv6 one, since a single host has a whole /64."""
     try:
         known = ipaddress.ip_address(address)
     except ValueError:
@@ -59,7 +59,7 @@ def _place(address: str) -> str:
 
 @contextmanager
 def place_to_wait() -> Iterator[bool]:
-    """Whether this process takes one more attempt now; it holds its place until the end."""
+    """Whether this process accepts one more attempt, which it then counts until the block ends."""
     taken = _places.acquire(blocking=False)
     try:
         yield taken
@@ -69,11 +69,11 @@ def place_to_wait() -> Iterator[bool]:
 
 
 def count_attempt(name: str, address: str) -> int:
-    """Count one attempt before its password is looked at.
+    """Count one attempt, before its password is checked.
 
-    Returns 0 when it may go on, else the seconds to wait. Counting first bounds attempts that are
-    made at the same moment too. An address that has none left adds no names to the cache, which
-    drops the oldest counts when it is full.
+    Returns 0 if it may go on, else the seconds to wait. Counting first also limits simultaneous
+    attempts. An address at its limit adds no names to the cache, which drops the oldest counts when
+    it is full.
     """
     own, shared = _keys(name, address)
     return _count(shared, ATTEMPTS_OF_ADDRESS) or _count(own, ATTEMPTS)
@@ -86,7 +86,7 @@ def _count(key: str, most: int) -> int:
     try:
         attempts = cache.incr(key)
     except ValueError:
-        # The window ended between the two calls: this is the first attempt of the next one.
+        # The window ended between the two calls: this is the first attempt of a new one.
         cache.set(key, 1, WINDOW_SECONDS)
         return 0
     if attempts <= most:
@@ -96,15 +96,15 @@ def _count(key: str, most: int) -> int:
 
 
 def forget_attempts(name: str, address: str) -> None:
-    """The person signed in: the next mistake is a first one again.
+    """Forget the failed attempts of a person who has signed in.
 
-    Of the address only this attempt is forgotten, or a guesser with an account of their own could
-    begin anew with each sign-in.
+    For the address only this attempt is forgotten; otherwise a guesser with an account could start
+    again after each sign-in.
     """
     own, shared = _keys(name, address)
     cache.delete_many([own, f"{own}:until"])
     try:
         cache.decr(shared)
     except ValueError:
-        # Its window has ended.
+        # The window has ended.
         return

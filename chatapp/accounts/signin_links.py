@@ -1,7 +1,7 @@
-"""Who may sign in without a password, once: the owner's account and sign-in links.
+"""Sign-in links, which work once and without a password, and the owner's account.
 
-This module and :mod:`chatapp.conversations` are the chat's two doors to the database: accounts are
-Django's, and no conversation is read or written here.
+Besides :mod:`chatapp.conversations`, only this module uses the database: accounts are Django's, and
+no conversation is read or written here.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ OWNER_NAME = "owner"
 
 
 class SignInTokens(PasswordResetTokenGenerator):
-    """Tokens that live PASSWORD_RESET_TIMEOUT seconds and die at the next sign-in."""
+    """Tokens that expire after PASSWORD_RESET_TIMEOUT seconds or at the next sign-in."""
 
-    # Neither kind of token passes for the other.
+    # With a salt of their own, these and Django's tokens cannot be used for one another.
     key_salt = "chatapp.accounts.signin_links.SignInTokens"
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
-        # Django leaves the microseconds out, so that a link made and used within one second of
-        # the last sign-in could be used twice. Both of our databases keep them.
+        # Django drops the microseconds, so that a link made and used within the same second as the
+        # last sign-in would work twice. Both of our databases store them.
         moment: datetime | None = user.last_login
         value = super()._make_hash_value(user, timestamp)
         return f"{value}{moment.isoformat() if moment else ''}"
@@ -40,8 +40,8 @@ tokens = SignInTokens()
 def ensure_owner() -> tuple[User | None, bool]:
     """The oldest active superuser, and whether this call created it.
 
-    Creates one, named ``owner`` and without a usable password, when there is no superuser at all.
-    None when every superuser was made inactive: nobody gets in by restarting the server.
+    If there is no superuser at all, creates one named ``owner``, without a usable password. None if
+    all superusers are inactive: a restart of the server must not let anybody in.
     """
     people = get_user_model().objects
     superusers = people.filter(is_superuser=True).order_by("pk")
@@ -72,7 +72,7 @@ def signin_link(user: User, base_url: str) -> str:
 
 
 def user_from_link(uidb64: str, token: str) -> User | None:
-    """Whom a link would sign in; None when it is wrong, used or old. Reads only."""
+    """The person whom a link would sign in; None if it is wrong, used or expired. Only reads."""
     try:
         key = int(urlsafe_base64_decode(uidb64).decode("ascii"))
     except ValueError:
@@ -84,9 +84,9 @@ def user_from_link(uidb64: str, token: str) -> User | None:
 
 
 def use_link(uidb64: str, token: str) -> User | None:
-    """Spend a link: whom to sign in now; None when it is wrong, used or old.
+    """Use up a link. Returns the person to sign in; None if it is wrong, used or expired.
 
-    The sign-in moment is moved by a conditional UPDATE, so that of two simultaneous uses one wins.
+    A conditional UPDATE of the time of the last sign-in lets only one of two simultaneous uses win.
     """
     user = user_from_link(uidb64, token)
     if user is None:

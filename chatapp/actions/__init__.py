@@ -1,1 +1,1 @@
-"""The actions a person can take: one way in for every door."""
+"""The actions of a person, which page, JSON, command line and admin all call."""

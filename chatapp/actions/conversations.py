@@ -1,4 +1,4 @@
-"""A person's actions on a whole conversation: its settings and flags, and going on in a new one."""
+"""A person's actions on a whole conversation: settings, flags, continuing in a new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compression import services as compression_services
 
 
 async def continue_in_new(user_id: int, code: str) -> str:
-    """A new conversation that carries the summary and the last turns over; its code.
+    """A new conversation with the summary and the last turns of this one. Returns its code.
 
     Raises NotFound.
     """
@@ -27,9 +27,9 @@ async def continue_in_new(user_id: int, code: str) -> str:
 
 
 async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
-    """Set or clear one of a conversation's times and tell its viewers. Raises NotFound.
+    """Set or clear one of a conversation's timestamps, and announce it. Raises NotFound.
 
-    Deleting ends what runs: nobody waits for it any more, and it may cost money.
+    Deleting also stops what runs, since nobody waits for it and it may cost money.
     """
     if field == "deleted_at" and on:
         await compression_services.cancel(await conversation_of(user_id, code))
@@ -39,7 +39,7 @@ async def set_flag(user_id: int, code: str, field: str, *, on: bool) -> None:
 
 
 async def change(user_id: int, code: str, changes: dict[str, Any]) -> None:
-    """Write settings of a conversation and tell its viewers. Raises NotFound."""
+    """Change settings of a conversation and announce it. Raises NotFound."""
     event_no = await lifecycle.achange(user_id, code, changes)
     conversation_id = await conversation_of(user_id, code)
     if "title" in changes:

@@ -1,4 +1,4 @@
-"""A conversation as a file, piece by piece."""
+"""The export of a conversation as a file, piece by piece."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME_LENGTH = 60
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """A file to be sent."""
+    """A file to be downloaded."""
 
     name: str
     content_type: str
@@ -24,13 +24,13 @@ class Export:
 
 
 def file_name(title: str, ending: str) -> str:
-    """A name that is one on every system: letters, digits, spaces, hyphens and underscores."""
+    """A file name that is valid on every system: letters, digits, spaces, hyphens, underscores."""
     kept = "".join(one if one.isalnum() or one in " -_" else " " for one in without_hidden(title))
     return f"{' '.join(kept.split())[:NAME_LENGTH].strip() or 'conversation'}.{ending}"
 
 
 async def export(user_id: int, code: str, *, markdown: bool) -> Export:
-    """The person's conversation as Markdown or as JSON. Raises NotFound before any piece."""
+    """The person's conversation as Markdown or as JSON. Raises NotFound before the first piece."""
     head = await aexport_head(user_id, code)
     title = str(head.conversation["title"])
     if markdown:
@@ -54,7 +54,7 @@ async def _messages(user_id: int, head: ExportHead) -> AsyncIterator[list[dict[s
 
 
 async def _json(user_id: int, head: ExportHead) -> AsyncIterator[str]:
-    # ASCII: nothing in the file can deceive the eye or break a line, and all of it comes back.
+    # ASCII: nothing in the file can deceive the eye or break a line, and all can be read back.
     begin = {
         "format": native.FORMAT,
         "version": native.VERSION,

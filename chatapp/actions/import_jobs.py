@@ -1,4 +1,4 @@
-"""The imports of this process: each a job that outlives its request, a few at a time."""
+"""The imports of this process: jobs that outlive their requests, a few at a time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 # Imports that run at once in one process; the others wait.
 AT_ONCE = 2
-# Seconds. The lease of 30 s is renewed, and a cancellation seen, this often.
+# Seconds between renewals of the leases (of 30 s), when cancellations are noticed too.
 BEAT_INTERVAL = 2.0
 SWEEP_INTERVAL = 5.0
-# A report in the making is stored this often.
+# Seconds between two writes of an unfinished report.
 NOTE_INTERVAL = 1.0
-# How a reader ends what it says of a whole file.
+# The end of a reader's sentence about a whole file.
 NOTHING = "Nothing was imported."
-# A file that belongs to no job is an upload that broke off, or one that is just coming.
+# Seconds after which a file without a job is deleted: until then its upload may be under way.
 ORPHANED_AFTER = 3600.0
 
 
@@ -50,7 +50,7 @@ class _Job:
     messages: int = 0
     running: bool = False
     cancelled: bool = False
-    """By its person; else the process ends, or lost it."""
+    """Cancelled by its person; otherwise the process ends, or has lost the job."""
     error: UserFacingError | None = None
     task: asyncio.Task[None] | None = None
     noted_at: float = 0.0
@@ -59,8 +59,8 @@ class _Job:
 class Importer:
     """Runs imports, renews their leases, and ends those of processes that died.
 
-    ``folder`` holds the files until their job ends; ``most_pinned`` gives the ruler tokens of pins
-    that a conversation of a model may have.
+    ``folder`` holds the files until their jobs end. ``most_pinned`` gives the ruler tokens that the
+    pins of a model's conversation may have.
     """
 
     def __init__(
@@ -75,15 +75,15 @@ class Importer:
         self._keeping: list[asyncio.Task[None]] = []
 
     def keep(self) -> None:
-        """Renew and sweep from now on, unless that has begun."""
+        """Begin to renew leases and sweep, unless that has begun."""
         if not self._keeping:
             self._keeping = [
-                asyncio.create_task(_repeat(self._beat, BEAT_INTERVAL), name="imports: renew"),
+                asyncio.create_task(_repeat(self._heartbeat, BEAT_INTERVAL), name="imports: renew"),
                 asyncio.create_task(_repeat(self._sweep, SWEEP_INTERVAL), name="imports: sweep"),
             ]
 
     def path_of(self, code: str) -> Path:
-        """Where the file of a job is kept; the folder exists, for nobody else to read."""
+        """Path of a job's file; creates the folder, readable for this account only."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder / f"{code}.import"
 
@@ -103,7 +103,7 @@ class Importer:
         job.task = asyncio.create_task(self._run(job), name=f"import {job_id}")
 
     async def wait(self, code: str, seconds: float) -> UserFacingError | None:
-        """Return when the job ends or the time is over: why it failed, if it did."""
+        """Wait until the job ends or the time is over. Returns the error if the job failed."""
         job = self._jobs.get(code)
         if job is None or job.task is None:
             return None
@@ -111,14 +111,14 @@ class Importer:
         return job.error
 
     def cancel(self, job_id: int) -> None:
-        """End a job if it runs here; elsewhere its process sees the request by itself."""
+        """Cancel a job if it runs here; another process notices the stored request by itself."""
         for job in self._jobs.values():
             if job.id == job_id and job.task is not None and not job.cancelled:
                 job.cancelled = True
                 job.task.cancel()
 
     async def shutdown(self) -> None:
-        """End what runs here: each job says how far it came."""
+        """End the jobs of this process; each stores how far it came."""
         for task in self._keeping:
             task.cancel()
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
@@ -144,13 +144,13 @@ class Importer:
             logger.error("Import %s stopped by a database error: %s", job.id, error)
             job.error = StorageUnavailable()
         except Exception:
-            # Whatever broke: the job gets its end, and the log the reason.
+            # The job gets its end whatever the error, and the log gets the reason.
             if await self._is_gone(job):
                 logger.info("Import %s ended: its account was deleted.", job.id)
             else:
                 logger.exception("Import %s failed.", job.id)
             job.error = InternalError()
-        # Whatever ends this task now, how it ended is stored.
+        # The end is stored even if this task is cancelled now.
         await asyncio.shield(self._end(job, state))
 
     async def _import(self, job: _Job) -> None:
@@ -171,7 +171,7 @@ class Importer:
                 await storing.reading.settle()
 
     async def _import_all(self, job: _Job, storing: Storing, stream: BinaryIO) -> None:
-        """Every conversation of the file. Raises ImportInvalid when it yields none at all."""
+        """Store every conversation of the file. Raises ImportInvalid if there is none at all."""
         report = job.report
         items = files.conversations(stream)
         while True:
@@ -189,7 +189,7 @@ class Importer:
                 report.refuse(item.number, item.sentence)
             else:
                 report.take(item, await storing.store(item))
-            # Its messages are not to stay while the next ones are read.
+            # Free its messages before the next ones are read.
             del item
             if not await self._note(job):
                 raise asyncio.CancelledError
@@ -201,9 +201,9 @@ class Importer:
             )
 
     async def _note(self, job: _Job) -> bool:
-        """Store how far it is, now and then; False when the job is no longer this process's.
+        """Store the job's progress from time to time. False: the process has lost the job.
 
-        What it has stored need not be named: that is known by the rows.
+        The stored conversations need not be listed, since their rows name the job.
         """
         now = time.monotonic()
         if now - job.noted_at < NOTE_INTERVAL:
@@ -221,7 +221,7 @@ class Importer:
         )
 
     async def _is_gone(self, job: _Job) -> bool:
-        """Whether the job is no longer this process's; False while that cannot be known."""
+        """Whether the process has lost the job; False while that cannot be found out."""
         try:
             return job.id not in await jobs.arenew(self.process_id, [job.id])
         except AWAY:
@@ -231,7 +231,7 @@ class Importer:
         try:
             report = job.report.as_json()
             if state is not ImportState.FINISHED:
-                # What was cancelled while it was being stored is known by its row only.
+                # If storing was cancelled, only the row tells what was stored.
                 report = await jobs.awith_stored(job.id, report)
             if isinstance(job.error, ImportBroken):
                 job.error = ImportBroken.after(report["imported"], job.total)
@@ -248,13 +248,13 @@ class Importer:
                 error=job.error.as_dict() if job.error else None,
             )
         except AWAY as away:
-            # Its lease expires, and whoever sweeps then says so.
+            # Its lease expires, and a sweep then ends the job.
             logger.error("The end of import %s could not be stored: %s", job.id, away)
         finally:
             job.path.unlink(missing_ok=True)
             self._jobs.pop(job.code, None)
 
-    async def _beat(self) -> None:
+    async def _heartbeat(self) -> None:
         own = {job.id: job for job in self._jobs.values()}
         if not own:
             return
@@ -267,7 +267,7 @@ class Importer:
             elif job_id not in held:
                 job.task.cancel()
             elif job.running:
-                # One long conversation, during which nothing else is noted.
+                # During one long conversation, nothing else stores the progress.
                 await self._note(job)
 
     async def _sweep(self) -> None:
@@ -276,7 +276,7 @@ class Importer:
         pace = Pace()
         for conversation_id in await jobs.aleftovers():
             await discard_all(conversation_id, pace)
-        # Those of other processes too, which may share the folder.
+        # The files of all jobs, since other processes may share the folder.
         kept = {self.path_of(code) for code in await jobs.aopen_codes()}
         await asyncio.to_thread(_remove_orphans, self._folder, kept)
 
@@ -286,7 +286,7 @@ def _add(job: _Job, messages: int) -> None:
 
 
 def _remove_orphans(folder: Path, kept: set[Path]) -> None:
-    """Remove the files of jobs that ended without it, and of uploads that broke off."""
+    """Delete files that ended jobs and broken uploads have left."""
     if not folder.is_dir():
         return
     before = time.time() - ORPHANED_AFTER
@@ -301,6 +301,6 @@ async def _repeat(work: Callable[[], Awaitable[Any]], interval: float) -> None:
         try:
             await work()
         except Exception:
-            # Leases and cancellations are looked at again, whatever broke.
+            # Go on whatever broke: leases and cancellations must be looked at again.
             logger.exception("Looking after imports failed; trying again.")
         await asyncio.sleep(interval)

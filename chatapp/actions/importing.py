@@ -1,4 +1,4 @@
-"""From a foreign file to stored conversations: read, count, store. Each whole or not at all."""
+"""Storing conversations from a foreign file: read, count, store; each completely or not at all."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from compression.ports import TokenCounter
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Conversations that a report names; the others are counted.
+# Most conversations that a report lists; the others are only counted.
 NAMED = 10_000
-# Seconds that one portion is to take: a small part of what others may have to wait for it.
+# Seconds that storing a portion should take: a small part of what others may have to wait.
 PORTION_SECONDS = 0.03
-# So many times as long as that others then have the database to themselves.
+# Factor of that time for which the database is then left to others.
 REST = 1.0
-# The weight of a portion: its messages, and their characters by this many.
+# A portion is measured by the number of its messages plus their characters divided by this.
 CHARACTERS = 500
 FIRST_WEIGHT = 200.0
 LEAST_WEIGHT = 10.0
@@ -51,35 +51,35 @@ READERS = 2
 
 @functools.cache
 def _readers() -> ThreadPoolExecutor:
-    """Threads of their own: what renders pages in the loop's does not wait for a file."""
+    """Threads of their own, so that a file does not delay the rendering of pages."""
     return ThreadPoolExecutor(READERS, thread_name_prefix="import")
 
 
 class Reading:
-    """Calls in a thread that takes one at a time, and can be waited for after a cancellation."""
+    """Calls to a reader in a thread, one at a time, which can be awaited after a cancellation."""
 
     def __init__(self) -> None:
         self._call: asyncio.Future[Any] | None = None
 
     async def do(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """The result of a call in the thread."""
+        """The result of a call made in the thread."""
         work = functools.partial(function, *args, **kwargs)
         call = asyncio.get_running_loop().run_in_executor(_readers(), work)
         self._call = call
         return await asyncio.shield(call)
 
     async def settle(self) -> None:
-        """Return when nothing runs any more: what it reads from may then be closed."""
+        """Wait until no call runs; the file may then be closed."""
         if self._call is not None:
             await asyncio.wait([self._call])
             self._call.exception()
 
 
 class Pace:
-    """How much is stored at once, and how long others then have the database to themselves.
+    """How much is stored at once, and how long the database is then left to others.
 
-    SQLite has one writer, and who waits for it only looks now and then whether it is free: an
-    import that stored without a pause would hardly ever let anybody in.
+    SQLite has one writer, and those who wait for it only look from time to time whether it is
+    free. An import that never paused would hardly let them in.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Pace:
         self._free_at = 0.0
 
     async def unit(self, work: Callable[[], Awaitable[R]], weight: float) -> R:
-        """Do one unit of work after the pause that the last one has earned the others."""
+        """Do one unit of work, after the pause that the last one requires."""
         await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
         begun = time.monotonic()
         try:
@@ -109,8 +109,8 @@ def _weight(one: ForeignMessage) -> float:
 class Portions:
     """The messages of a conversation, counted, in portions.
 
-    As many stay pinned as have ``most_pinned`` ruler tokens together. As when a person pins: none
-    of a tool, and no more than a request has room for.
+    Pins are kept as long as together they have at most ``most_pinned`` ruler tokens, and never on a
+    tool's message: the same rules as for a person's pins.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Portions:
 
     @property
     def ended(self) -> bool:
-        """Whether all were taken."""
+        """Whether all messages were taken."""
         return not self._left
 
     def take(self, weight: float) -> list[Counted]:
@@ -141,7 +141,7 @@ class Portions:
         return portion
 
     def _within_room(self, one: ForeignMessage, tokens: int) -> ForeignMessage:
-        # What is superseded is in no request.
+        # Superseded messages are in no request, so their pins take no room.
         if not one.pinned or one.superseded or self._room is None:
             return one
         if one.role != "tool" and tokens <= self._room:
@@ -158,30 +158,30 @@ class Stored:
     conversation: ImportedConversation
     title: str
     tokens: int = 0
-    """Ruler tokens of all messages; 0 when nothing was created."""
+    """Ruler tokens of all messages; 0 if nothing was created."""
     pins_left_out: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Storing:
-    """The dependencies of storing one file's conversations."""
+    """Stores the conversations of one file."""
 
     owner_id: int
     counter: TokenCounter
     most_pinned: Callable[[str], int] = lambda model: 0
-    """Ruler tokens of pins that a conversation of a model may have."""
+    """Gives the ruler tokens that the pins of a model's conversation may have."""
     job_id: int | None = None
     on_portion: Callable[[int], None] = lambda messages: None
-    """Told of each portion how many messages it has."""
+    """Called with the number of messages of each stored portion."""
     reading: Reading = field(default_factory=Reading)
     pace: Pace = field(default_factory=Pace)
 
     async def store(
         self, source: ForeignConversation, *, title: str = "", keep_system_prompt: bool = False
     ) -> Stored:
-        """Store one conversation, unless it was imported before; nothing of it when that fails.
+        """Store one conversation unless it was imported before; if that fails, store nothing of it.
 
-        When this is cancelled a part may be left, hidden, for the sweep.
+        After a cancellation a hidden part may be left, which the sweep deletes.
         """
         identity: Identity = await self.reading.do(lambda: source.identity)
         given = title or source.title
@@ -260,7 +260,7 @@ class Storing:
 
 
 async def discard_all(conversation_id: int, pace: Pace) -> None:
-    """Take away all of an unfinished conversation, in portions."""
+    """Delete an unfinished conversation, in portions."""
     while await pace.unit(lambda: adiscard(conversation_id), 0):
         pass
 
@@ -270,33 +270,33 @@ class FileReport:
     """The result for a file with any number of conversations."""
 
     conversations: list[dict[str, Any]] = field(default_factory=list)
-    """code, title, messages, created, deleted … of those that are here now, in the file's order."""
+    """code, title, messages, created, deleted … of stored conversations, in the file's order."""
     refused: list[dict[str, Any]] = field(default_factory=list)
-    """number and message of each that could not be read."""
+    """number and message of each conversation that could not be read."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Parts that were left out of imported conversations -> how often."""
+    """Parts left out of imported conversations → how often."""
     messages: int = 0
-    """Stored by this import, in conversations that are whole."""
+    """Messages stored by this import, in complete conversations."""
     imported: int = 0
     """Conversations that this import made."""
     already: int = 0
-    """Conversations that had been imported before; nothing of them was changed."""
+    """Conversations imported before, which were not changed."""
     unreadable: int = 0
     """Conversations that were refused."""
 
     @property
     def done(self) -> int:
-        """Conversations of which it is known what became of them."""
+        """Number of conversations with a known result."""
         return self.imported + self.already + self.unreadable
 
     def refuse(self, number: int | None, sentence: str) -> None:
-        """One that could not be read; ``number`` is None for the rest of the file."""
+        """Add one that could not be read; ``number`` is None for the rest of the file."""
         self.unreadable += number is not None
         if len(self.refused) < NAMED:
             self.refused.append({"number": number, "message": sentence})
 
     def take(self, source: ForeignConversation, stored: Stored) -> None:
-        """One that is here now."""
+        """Add one that is stored."""
         found, own = stored.conversation, source.own
         self.imported += found.created
         self.already += not found.created
@@ -321,7 +321,7 @@ class FileReport:
             self.left_out = +self.left_out
 
     def as_json(self) -> dict[str, Any]:
-        """All of it, with the counts."""
+        """The whole report, with the counts."""
         return {
             "imported": self.imported,
             "already": self.already,
@@ -339,7 +339,7 @@ class ImportReport:
     conversation: ImportedConversation
     source: ForeignConversation
     tokens: int
-    """Ruler tokens of all messages; 0 when nothing was created."""
+    """Ruler tokens of all messages; 0 if nothing was created."""
     kept_system_prompt: bool = False
 
 
@@ -355,8 +355,8 @@ def import_openai_messages(
 ) -> ImportReport:
     """Import a JSON list of OpenAI-style messages as one conversation of ``owner_id``.
 
-    ``on_stored`` is told after each portion how many of how many messages are stored. Runs an
-    event loop of its own, for seconds with a large file. Raises ImportInvalid.
+    ``on_stored`` is called after each portion with the stored and the total number of messages.
+    Runs an event loop of its own; takes seconds for a large file. Raises ImportInvalid.
     """
     _check_title(title)
     source = openai_messages.read(stream, max_bytes=max_bytes)

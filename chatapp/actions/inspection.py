@@ -1,4 +1,4 @@
-"""The next request of a conversation, part by part, as the model sees it."""
+"""The next request of a conversation, part by part, as the model would see it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def figures_with(user_id: int, code: str, model: str) -> ContextView:
     """The usage of the next request with another model. Raises NotFound, InvalidInput."""
     conversation_id = await conversation_of(user_id, code)
     services = wiring.services()
-    # A name that nobody offers is not looked up, which would store it.
+    # Looking up a name would store it, so only known names are looked up.
     if model not in await services.catalogue.names():
         raise InvalidInput.of("model", "There is no such model here.")
     await profile_of(model)
@@ -42,8 +42,9 @@ async def figures_with(user_id: int, code: str, model: str) -> ContextView:
 
 
 async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
-    """The messages that are left out of the requests, or else those that the first step of
-    truncation would leave out: seq, role, text, tokens. Raises NotFound.
+    """The messages left out of requests, or else those that a first truncation would leave out.
+
+    Each has seq, role, text and tokens. Raises NotFound.
     """
     owned = await (await subject(user_id, code)).with_tail()
     return await asyncio.to_thread(_left_out, owned)
@@ -71,14 +72,14 @@ class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    """name, tokens, messages: [{role, text, tokens}]; those of the tail also have seq (0 for what
-    the program puts in) and pinned."""
+    """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned and
+    seq (0 if the program inserted them)."""
     messages: tuple[Message, ...]
-    """Exactly as they are sent."""
+    """The exact messages, as they are sent."""
     manifest: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """All of it."""
+        """The parts, the exact messages, and the manifest."""
         return {
             "parts": self.groups,
             "messages": list(self.messages),

@@ -1,4 +1,4 @@
-"""Sizes for a conversation's model, checked before anything is stored."""
+"""Limits on the size of a message, checked before anything is stored."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
 
 
 async def profile_of(model: str) -> Profile:
-    """The model's profile; when the server is silent, of a name that is still to be found.
+    """The model's profile; if the server is silent, what is known of the model, or the defaults.
 
-    The turn itself says what is wrong with the server: a message is stored before it is asked.
-    Afterwards the ruler is loaded, so that counting a little in the event loop delays nobody.
+    The turn reports problems of the server, since a message is stored before the server is asked.
+    Also loads the ruler, so that counting short texts in the event loop takes no time.
     """
     if not default_counter().loaded:
         await asyncio.to_thread(default_counter().load)
@@ -47,15 +47,15 @@ async def count(text: str) -> int:
 
 
 def _fits_whole(sized: Sizes, tokens: int) -> bool:
-    """Whether there is room beside the summary as it is."""
+    """Whether there is room besides the whole summary."""
     return sized.share(sized.fixed + sized.summary + tokens) <= 1.0
 
 
 def require_fit(profile: Profile, tokens: int, snapshot: ConversationSnapshot) -> None:
-    """Fixed parts, live constraints and the message must fit into the budget together.
+    """Check that fixed parts, live constraints and the message fit into the budget together.
 
-    ``tokens`` are the message's, of the ruler. Reads the summary's lines where it is a near
-    thing. Raises MessageTooLarge with the figures.
+    ``tokens`` are the message's ruler tokens. Reads the lines of the summary only if it is a close
+    call. Raises MessageTooLarge with the figures.
     """
     sized = sizes_of(snapshot, profile)
     if _fits_whole(sized, tokens):
@@ -84,6 +84,6 @@ _arequire_fit = across(require_fit)
 
 
 async def check_size(snapshot: ConversationSnapshot, profile: Profile, tokens: int) -> None:
-    """:func:`require_fit` where no transaction is open: most messages need no thread for it."""
+    """:func:`require_fit` outside a transaction; for most messages without a thread."""
     if not _fits_whole(sizes_of(snapshot, profile), tokens):
         await _arequire_fit(profile, tokens, snapshot)

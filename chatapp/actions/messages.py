@@ -1,4 +1,4 @@
-"""A person's actions on messages: check, store, run. Every door calls these."""
+"""A person's actions on messages: check, store, run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chatapp.conversations.turns import beginning, replacing, sending
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.llm.profiles import PINNED_SHARE
 
-# Not every server takes an unfinished reply as a beginning; every model takes this.
+# Not every server continues an unfinished reply, but every model understands this message.
 CONTINUE = "Continue exactly where you stopped."
 
 
@@ -31,18 +31,17 @@ async def send(
     last_seen_seq: int | None = None,
     snapshot: ConversationSnapshot | None = None,
 ) -> sending.Accepted | sending.Queued:
-    """Store a message and begin its turn; only then answer.
+    """Store a message and begin its turn; return only then.
 
-    ``snapshot``: the conversation's, where it is read already; its tail is not needed. Raises
-    NotFound, MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies and
-    DailyLimit.
+    ``snapshot``: the conversation's, if already read; its tail is not needed. Raises NotFound,
+    MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies and DailyLimit.
     """
     owned = await subject(user_id, code, snapshot=snapshot)
     tokens = await count(text)
     try:
         await check_size(owned.snapshot, owned.profile, tokens)
     except MessageTooLarge:
-        # What was accepted once is answered as then, whatever the room is now.
+        # A repeated message is answered as the first time, whatever the room is now.
         before = await sending.arepeated(user_id, code, client_msg_id)
         if before is None:
             raise
@@ -77,10 +76,10 @@ async def _first(text: str, client_msg_id: uuid.UUID, model: str) -> beginning.F
 
 
 async def begin(user_id: int, text: str, client_msg_id: uuid.UUID, settings: dict[str, str]) -> str:
-    """A new conversation that begins with a message; its code.
+    """A new conversation that begins with a message. Returns its code.
 
-    A repeated ``client_msg_id`` leads to the first one. Raises as :func:`send`, and then there is
-    no conversation.
+    A repeated ``client_msg_id`` returns the first one's. Raises as :func:`send`; no conversation is
+    made then.
     """
     first = await _first(text, client_msg_id, settings["model"])
     accepted = await wiring.runner().begin(beginning.abegin(user_id, first, settings))
@@ -96,7 +95,7 @@ async def begin_branch(
     *,
     clears_draft: bool = False,
 ) -> str:
-    """A branch after message ``seq`` that goes on with a message; its code. As :func:`begin`."""
+    """A branch after message ``seq`` that continues with a message; as :func:`begin`."""
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     first = await _first(text, client_msg_id, snapshot.model)
     branched = beginning.abegin_branch(user_id, code, seq, first, clears_draft=clears_draft)
@@ -137,13 +136,13 @@ async def edit_message(user_id: int, code: str, seq: int, text: str) -> sending.
 async def continue_reply(
     user_id: int, code: str, client_msg_id: uuid.UUID
 ) -> sending.Accepted | sending.Queued:
-    """Ask the model to go on where its reply ended: a message of the person's like any other.
+    """Ask the model to continue its last reply, with a message of the person's.
 
     Raises as :func:`send`, and NothingToContinue.
     """
     snapshot = await aowned_snapshot_without_tail(user_id, code)
     if not await alast_reply_has_text(snapshot.conversation_id):
-        # What was accepted once is answered as then: its own reply may be the one without text.
+        # A repeated request is answered as the first time: the last reply may now be its own.
         before = await sending.arepeated(user_id, code, client_msg_id)
         if before is None:
             raise NothingToContinue
@@ -152,18 +151,18 @@ async def continue_reply(
 
 
 async def edit_queued(user_id: int, code: str, text: str) -> None:
-    """Put another text in place of the one that waits. Raises as :func:`send`, NothingQueued."""
+    """Replace the text of the queued message. Raises as :func:`send`, and NothingQueued."""
     owned = await subject(user_id, code)
     await check_size(owned.snapshot, owned.profile, await count(text))
     await sending.achange_queue(user_id, code, "edit", text)
 
 
 async def send_now(user_id: int, code: str) -> None:
-    """Stop the open turn, so that the message that waits is sent. Raises NotFound."""
+    """Stop the open turn, so that the queued message is sent. Raises NotFound."""
     try:
         await stop(user_id, code)
     except NothingToStop:
-        # The turn has just ended, and with its process perhaps: then nobody else sends it.
+        # The turn has just ended, perhaps because its process died and left the message queued.
         await wiring.runner().send_orphaned_queues()
 
 
@@ -174,7 +173,7 @@ async def stop(user_id: int, code: str) -> None:
 
 
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
-    """Pin or unpin a message and tell the viewers. Raises NotFound, InvalidInput."""
+    """Pin or unpin a message and announce it. Raises NotFound and InvalidInput."""
     most = (await subject(user_id, code)).sizes.ruler(PINNED_SHARE)
     conversation_id, event_no, message = await pins.apin(
         user_id, code, seq, on=on, most_tokens=most

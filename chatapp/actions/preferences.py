@@ -7,10 +7,10 @@ from chatapp.conversations import people
 
 
 async def default_model(user_id: int) -> str:
-    """The model of the person's new conversations; empty when the server no longer has it."""
+    """The model for the person's new conversations; empty if the server no longer has it."""
     chosen = await people.adefault_model(user_id)
     if not chosen:
         return ""
     names = await wiring.services().catalogue.names()
-    # A server that did not say what it has may have it.
+    # If the server's list is unknown, the model may still exist.
     return chosen if chosen in names or not names else ""

@@ -1,6 +1,6 @@
 """A person's actions on the summary of a conversation.
 
-The viewers are told by :mod:`compression.signals`, whichever door an action came in by.
+Viewers learn of each change through :mod:`compression.signals`, wherever it was made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compression.types import Trigger
 async def compact(
     user_id: int, code: str, *, focus: str = "", through_seq: int | None = None
 ) -> str:
-    """Compress now: ``"started"``, or ``"running"`` when a run is under way already.
+    """Compress now. Returns ``"started"``, or ``"running"`` if a run is under way already.
 
     Raises NotFound, and NothingToCompress and DailyLimit before any model is called.
     """
@@ -50,7 +50,7 @@ async def compact(
 
 
 async def cancel_compression(user_id: int, code: str) -> bool:
-    """End a running compression; False when none ran. Raises NotFound."""
+    """Cancel a running compression; False if there is none. Raises NotFound."""
     conversation_id = await conversation_of(user_id, code)
     cancelled = await compression_services.cancel(conversation_id)
     if cancelled:
@@ -66,12 +66,12 @@ def _by(user_id: int) -> dict[str, Any]:
 
 
 async def undo(user_id: int, code: str) -> int:
-    """Go back to the version before. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
+    """Undo the last change. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
     return await compression_services.undo(await conversation_of(user_id, code), **_by(user_id))
 
 
 async def redo(user_id: int, code: str) -> int:
-    """Take the last undo back. Raises as :func:`undo`."""
+    """Redo what was undone last. Raises as :func:`undo`."""
     return await compression_services.redo(await conversation_of(user_id, code), **_by(user_id))
 
 
@@ -82,14 +82,14 @@ async def restore(user_id: int, code: str, version: int) -> int:
 
 
 async def clear(user_id: int, code: str) -> int:
-    """Start afresh: the boundary to the end, no summary; undoable. Raises NothingToCompress."""
+    """Move the boundary to the end, with no summary. Can be undone. Raises NothingToCompress."""
     return await compression_services.clear(await conversation_of(user_id, code), **_by(user_id))
 
 
 async def edit_summary(user_id: int, code: str, text: str, version: int) -> int:
-    """Put a person's text in place of version ``version``.
+    """Replace version ``version`` by a person's text.
 
-    Raises NotFound, StaleVersion with both texts, SummaryInvalid naming the line.
+    Raises NotFound, StaleVersion with both texts, and SummaryInvalid naming the line.
     """
     owned = await subject(user_id, code)
     wiring.announcer()

@@ -1,4 +1,4 @@
-"""What the staff reviews and sets; importing registers it."""
+"""The admin's pages for staff; importing this package registers them."""
 
 from chatapp.admin import conversations, people, profiles, summaries
 

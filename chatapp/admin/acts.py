@@ -1,4 +1,4 @@
-"""Django's own pages, on which accounts, groups and figures are changed: a record of each act."""
+"""A record of each action on Django's own pages for accounts, groups and figures."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ else:
 
 
 class Recorded(ModelAdmin):
-    """A model whose changes are recorded for good.
+    """A model whose changes are recorded permanently.
 
-    Django's own log goes with the account of who did it: whoever set another person's password,
-    and could so read as that person, would leave no trace once their own account is deleted.
+    Django's own log is deleted with the account of the person who acted. Somebody could set
+    another's password, read as that person, delete their own account, and leave no trace.
     """
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """In both."""
+        """Record it in both logs."""
         entry = super().log_addition(request, obj, message)
         self._record(request, obj, entry.get_change_message() or "Added.")
         return entry
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """In both."""
+        """Record it in both logs."""
         entry = super().log_change(request, obj, message)
         self._record(request, obj, entry.get_change_message() or "Changed nothing.")
         return entry
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        """In both; a list of one row, or the rows of several."""
+        """Record it in both logs; ``queryset`` may also be a list of one row."""
         for row in queryset:
             self._record(request, row, "Deleted.")
         return super().log_deletions(request, queryset)

@@ -1,4 +1,4 @@
-"""Looking at conversations, at what was said in them, and at who looked."""
+"""The admin's pages of conversations, messages, and the record of who looked at them."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ from compression.admin import (
 )
 from compression.store.rows import free
 
-# Characters of a message in the list of messages.
+# Characters of a message that the list of messages shows.
 EXCERPT = 200
-# Versions and attempts listed on the page of a conversation.
+# Versions and attempts that the page of a conversation lists.
 VERSIONS = 100
 CONVERSATION_PARAMETER = "conversation__id__exact"
 
 
 class DegradedFilter(admin.SimpleListFilter):
-    """Conversations by whether their active summary is an extract without a model."""
+    """A filter by whether the active summary is an extract, written without a model."""
 
     title = "active summary degraded"
     parameter_name = "degraded"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Degraded or not."""
+        """The two choices: degraded or not."""
         return [("yes", "Yes"), ("no", "No")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Filter by the annotation of the list."""
+        """The rows with this value of the list's annotation."""
         if self.value() in {"yes", "no"}:
             return queryset.filter(active_degraded=self.value() == "yes")
         return queryset
 
 
 class LooksFilter(admin.SimpleListFilter):
-    """Records by whether somebody looked or changed something."""
+    """A filter by whether somebody looked, or changed something."""
 
     title = "what"
     parameter_name = "looks"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """One or the other."""
+        """The two choices."""
         return [("yes", "looks"), ("no", "changes")]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """A look is recorded by the page that was looked at."""
+        """The chosen rows; the record of a look names one of the pages."""
         if self.value() == "yes":
             return queryset.filter(what__in=PAGES)
         return queryset.exclude(what__in=PAGES) if self.value() == "no" else queryset
 
 
 class Shown(ReviewAdmin):
-    """What all review pages of the chat do with text of anyone."""
+    """The chat's review pages, which make deceptive characters visible."""
 
     def shown(self, text: str) -> str:
-        """Characters that deceive the eye lose their power."""
+        """The text with deceptive characters made visible."""
         return visible(text)
 
 
 @admin.register(Conversation)
 class ConversationAdmin(Shown):
-    """Conversations: who owns them, how far they are summarised, what runs."""
+    """Conversations: their owners, their summaries, and running compressions."""
 
     list_display = (
         "name",
@@ -105,12 +105,12 @@ class ConversationAdmin(Shown):
     ordering = ("-updated_at", "-pk")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Conversation]:
-        """With what runs and what is degraded, in the same query."""
+        """The rows with running and degraded annotated, in the same query."""
         active = Summary.objects.filter(conversation=OuterRef("pk"), status="active")
         rows: QuerySet[Conversation] = super().get_queryset(request)
         return (
             rows.select_related("owner")
-            # What is not wholly imported is nobody's yet.
+            # Unfinished imports are not shown.
             .filter(importing=False)
             .defer("draft", "compressed_context")
             .annotate(
@@ -125,12 +125,12 @@ class ConversationAdmin(Shown):
 
     @admin.display(description="conversation", ordering="title")
     def name(self, conversation: Conversation) -> str:
-        """The title, or the code of one without."""
+        """The title, or the code of an untitled one."""
         return visible(str(conversation))
 
     @admin.display(description="owner", ordering="owner__username")
     def owner_name(self, conversation: Conversation) -> str:
-        """Whose it is."""
+        """The owner's name."""
         return visible(conversation.owner.get_username())
 
     @admin.display(description="model", ordering="model")
@@ -150,20 +150,20 @@ class ConversationAdmin(Shown):
 
     @admin.display(ordering="active_degraded")
     def degraded(self, conversation: Any) -> str:
-        """Whether its summary was made without a model."""
+        """Whether its summary was written without a model."""
         return told(conversation.active_degraded)
 
     @admin.display(ordering="deleted_at")
     def deleted(self, conversation: Conversation) -> str:
-        """Whether its owner deleted it."""
+        """Whether its owner has deleted it."""
         return told(conversation.deleted_at is not None)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
-        """Leaves a record."""
+        """Record the look."""
         _record(request, obj, "conversation")
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Facts, the links to messages, and the newest versions."""
+        """The facts, the links to messages, and the newest versions."""
         rows = (
             obj.summaries.exclude(status="partial")
             .order_by("-pk")
@@ -208,7 +208,7 @@ class ConversationAdmin(Shown):
 
 @admin.register(Message)
 class MessageAdmin(Shown):
-    """What was said, one conversation at a time."""
+    """Messages, of one conversation at a time."""
 
     list_display = (
         "seq",
@@ -226,7 +226,7 @@ class MessageAdmin(Shown):
     linked_lookups = frozenset({CONVERSATION_PARAMETER, "seq__gte", "seq__lte"})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
-        """With the beginning of each text; the whole of it may be long."""
+        """The rows with the beginning of each text; whole texts may be long."""
         rows: QuerySet[Message] = super().get_queryset(request)
         return rows.annotate(beginning=Left("text", EXCERPT)).only(
             "seq",
@@ -241,7 +241,7 @@ class MessageAdmin(Shown):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Message | None:
-        """One whole message with its conversation; None for an id that is none."""
+        """One whole message with its conversation; None for an invalid id."""
         found = super().get_object(request, object_id, from_field)
         if found is None:
             return None
@@ -250,7 +250,7 @@ class MessageAdmin(Shown):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The messages of one conversation; without one, to the list of conversations."""
+        """The messages of one conversation; without one, a redirect to the list of these."""
         wanted = request.GET.get(CONVERSATION_PARAMETER, "")
         conversation = None
         if self.has_view_permission(request) and wanted.isdecimal() and len(wanted) < 19:
@@ -265,9 +265,9 @@ class MessageAdmin(Shown):
         return super().changelist_view(request, extra_context)
 
     def on_list(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Leaves a record of each conversation of which something is on the page.
+        """Record a look at each conversation with a message on the page, and at the requested one.
 
-        Of the one that was asked for too: that nothing in it was found tells something.
+        That nothing was found in a conversation says something about it too.
         """
         shown = {row.conversation_id for row in rows} | {int(request.GET[CONVERSATION_PARAMETER])}
         for conversation in Conversation.objects.select_related("owner").filter(pk__in=shown):
@@ -280,15 +280,15 @@ class MessageAdmin(Shown):
 
     @admin.display
     def superseded(self, message: Message) -> str:
-        """Whether an edit or a regeneration took its place."""
+        """Whether an edit or a regeneration has replaced it."""
         return told(message.superseded_at is not None)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
-        """Leaves a record."""
+        """Record the look."""
         _record(request, obj.conversation, "messages")
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Everything of one message."""
+        """All data of one message."""
         calls = "\n".join(
             f"{call.get('function', {}).get('name')}({call.get('function', {}).get('arguments')})"
             for call in obj.tool_calls
@@ -320,7 +320,7 @@ class MessageAdmin(Shown):
 
 @admin.register(AccessRecord)
 class AccessRecordAdmin(Shown):
-    """Who looked at another person's conversation, or changed what; nobody changes the record."""
+    """Looks at other people's conversations, and changes made in the admin. Nobody edits these."""
 
     list_display = (moments("at"), "looked", "owned", "name", "what")
     list_filter = (LooksFilter, "at")
@@ -329,21 +329,21 @@ class AccessRecordAdmin(Shown):
 
     @admin.display(description="who", ordering="viewer_name")
     def looked(self, record: AccessRecord) -> str:
-        """Who looked or changed something, by the name that they had."""
+        """Name, at that time, of the person who looked or changed something."""
         return visible(record.viewer_name) or "(gone)"
 
     @admin.display(description="whose, or of what", ordering="owner_name")
     def owned(self, record: AccessRecord) -> str:
-        """Whose conversation or account it was, or what was changed."""
+        """The owner of the conversation, or the changed object."""
         return visible(record.owner_name) or "(gone)"
 
     @admin.display(description="conversation", ordering="conversation_code")
     def name(self, record: AccessRecord) -> str:
-        """At which; by its code, since a title is the owner's words."""
+        """The conversation's code; its title is the owner's own words."""
         return str(record.conversation_code or "–")
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """The same, on a page of its own."""
+        """The record on a page of its own."""
         key = obj.conversation_id
         return {
             "facts": [

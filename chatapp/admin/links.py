@@ -1,4 +1,4 @@
-"""Where things are in the admin, for those who may see them."""
+"""Links within the admin, for people who may see the pages."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from django.urls import reverse
 
 
 def may_read_messages(request: HttpRequest) -> bool:
-    """Whether this person may see what was said, not only what was summarised."""
+    """Whether this person may read messages, not only summaries."""
     return request.user.has_perm("chatapp.view_message")
 
 
 def conversation_page(request: HttpRequest, conversation_id: int) -> str:
-    """The page of a conversation; empty for who may not see it."""
+    """The address of a conversation's page; empty for people who may not see it."""
     if not request.user.has_perm("chatapp.view_conversation"):
         return ""
     return reverse("admin:chatapp_conversation_change", args=[conversation_id])
 
 
 def summary_page(request: HttpRequest, summary_id: int) -> str:
-    """The page of a summary; empty for who may not see it."""
+    """The address of a summary's page; empty for people who may not see it."""
     if not request.user.has_perm("chatapp.view_summary"):
         return ""
     return reverse("admin:chatapp_summary_change", args=[summary_id])
@@ -33,7 +33,7 @@ def messages_page(
     first_seq: int | None = None,
     through_seq: int | None = None,
 ) -> str:
-    """The list of a conversation's messages, or some; empty for who may not see them."""
+    """The address of a conversation's messages, or some of them; empty without the permission."""
     if not may_read_messages(request):
         return ""
     query: dict[str, int] = {"conversation__id__exact": conversation_id}

@@ -1,9 +1,8 @@
-"""Accounts: Django's own pages, with some differences.
+"""The admin's pages of accounts: Django's own, with some differences.
 
-Rights are the superusers' to give: whoever may change accounts could make their own one a
-superuser's, or sign in as one by a new password. To delete a person must not load their whole
-chat. And a name shows the characters that would hide in it: Django allows some, with which two
-names look the same.
+Only superusers grant rights: others who may change accounts could make themselves superusers, or
+sign in as one by setting a new password. Deleting a person must not load their whole chat. And
+names show hidden characters, some of which Django allows, so that no two names look the same.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ else:
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
-#: What a person may do is decided by these.
+#: The fields that grant rights.
 RIGHTS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 def _named(account: User | Group) -> str:
-    """The name as Django's pages write it: in titles, lists, questions, messages and the log."""
+    """The name as Django's pages show it: in titles, lists, questions, messages and the log."""
     return visible(account.get_username() if isinstance(account, User) else account.name)
 
 
@@ -48,13 +47,13 @@ for _model in (User, Group):
 
 
 def _marked(field: str) -> Callable[[User], str]:
-    """A column of the list: a field that a person wrote."""
+    """A column of the list for a text that a person wrote."""
 
     @admin.display(description=field.replace("_", " "), ordering=field)
     def column(person: User) -> str:
         return visible(getattr(person, field))
 
-    # Django names the cells of a column after it.
+    # Django names the column's cells after the function.
     column.__name__ = field
     return column
 
@@ -64,24 +63,24 @@ def _superuser(request: HttpRequest) -> bool:
 
 
 def _has_rights(person: User) -> bool:
-    """Whether this account opens more than its own conversations."""
+    """Whether this account may see more than its own conversations."""
     return person.is_superuser or person.is_staff
 
 
 @admin.register(Group)
 class RightsAdmin(Recorded, GroupAdmin):
-    """Groups: their permissions are their members'. Others look only."""
+    """Groups, whose permissions their members have. Only superusers change them."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Superusers."""
+        """Superusers only."""
         return _superuser(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Superusers."""
+        """Superusers only."""
         return _superuser(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Superusers."""
+        """Superusers only."""
         return _superuser(request)
 
 
@@ -92,39 +91,39 @@ class PersonAdmin(Recorded, DjangoUserAdmin):
     list_display = (*map(_marked, ("username", "email", "first_name", "last_name")), "is_staff")
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """With Django's permission, of accounts without rights; the others are the superusers'.
+        """Allow Django's permission for accounts without rights; superusers for the others.
 
-        The page for a new password asks here too.
+        The page for a new password checks this too.
         """
         allowed: bool = super().has_change_permission(request, obj)
         return allowed and (obj is None or _superuser(request) or not _has_rights(obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """As to change."""
+        """As for a change."""
         allowed: bool = super().has_delete_permission(request, obj)
         return allowed and (obj is None or _superuser(request) or not _has_rights(obj))
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: User | None = None
     ) -> list[str] | tuple[str, ...]:
-        """What gives rights, for who is no superuser; and what was counted."""
+        """The fields that grant rights, except for superusers; and what was counted."""
         fields = (*super().get_readonly_fields(request, obj), "used_today")
         return fields if _superuser(request) else (*fields, *RIGHTS)
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """With today's use, where it is counted."""
+        """Django's fields, with today's use if there is a limit."""
         sets = super().get_fieldsets(request, obj)
         if obj is None or not spending.limited():
             return sets
         return (*sets, ("Daily limit", {"fields": ("used_today",)}))
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        """With today's use, where it is counted."""
+        """Django's columns, with today's use if there is a limit."""
         columns = super().get_list_display(request)
         return (*columns, "used_today") if spending.limited() else columns
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        """With today's use, in the same query."""
+        """The accounts, with today's use in the same query."""
         today = DailyUse.objects.filter(person=OuterRef("pk"), day=timezone.localdate())
         rows: QuerySet[User] = super().get_queryset(request)
         return rows.annotate(
@@ -134,7 +133,7 @@ class PersonAdmin(Recorded, DjangoUserAdmin):
 
     @admin.display(description="used today")
     def used_today(self, person: Any) -> str:
-        """What was used today, of how much."""
+        """Today's use, and the limit."""
         parts = []
         tokens, cost = settings.DAILY_TOKENS_PER_USER, settings.DAILY_COST_PER_USER
         if tokens:
@@ -144,13 +143,13 @@ class PersonAdmin(Recorded, DjangoUserAdmin):
         return ", ".join(parts)
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        """With all that is theirs, also while something of theirs is being stored."""
+        """Delete a person with all their data, even while some of it is being stored."""
         with transaction.atomic():
             people.hold([obj])
             super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """The same of several."""
+        """The same for several people."""
         with transaction.atomic():
             people.hold(queryset)
             super().delete_queryset(request, queryset)
@@ -158,7 +157,7 @@ class PersonAdmin(Recorded, DjangoUserAdmin):
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
-        """The page for a new password, whose title has the name as it is stored."""
+        """The page for a new password, with the stored name in its title."""
         response = super().user_change_password(request, id, form_url)
         shown = getattr(response, "context_data", None)
         if shown is not None:
@@ -168,7 +167,7 @@ class PersonAdmin(Recorded, DjangoUserAdmin):
     def get_deleted_objects(
         self, objs: Iterable[Any], request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
-        """Names of the people and counts of what goes with them, instead of every row of it."""
+        """The people's names, and counts of their data instead of every row."""
         chosen = list(objs)
         owned = Conversation.objects.filter(owner__in=chosen)
         counts = {
@@ -180,7 +179,7 @@ class PersonAdmin(Recorded, DjangoUserAdmin):
         missing: set[str] = set()
         if counts["conversations"] and not request.user.has_perm("chatapp.delete_conversation"):
             missing.add("conversations")
-        # Several at once are asked for here only.
+        # For several people, only this place checks the permission.
         if any(not self.has_delete_permission(request, person) for person in chosen):
             missing.add("people with rights")
         names: list[Any] = [str(person) for person in chosen]

@@ -1,4 +1,4 @@
-"""What is known of models, for the operator to correct."""
+"""The admin's pages of models' figures, which the operator can correct."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FIGURES = (*TAUGHT, "input_price", "cached_input_price", "output_price", "calibr
 
 
 class ModelProfileForm(ModelForm):
-    """Figures that a request can be made with."""
+    """A form for figures that a request can be made with."""
 
     window = forms.IntegerField(validators=[MinValueValidator(SMALLEST_WINDOW)])
     max_output_tokens = forms.IntegerField(required=False, validators=[MinValueValidator(1)])
@@ -65,22 +65,22 @@ def _told(value: Any) -> str:
 
 
 def _figure(field: str) -> Callable[[ModelProfile], str]:
-    """A column of the list: a figure as the page of one model tells it."""
+    """A column of the list: a figure in the form that the model's page shows."""
 
     @admin.display(description=_label(field), ordering=field)
     def column(profile: ModelProfile) -> str:
         return _told(getattr(profile, field))
 
-    # Django names the cells of a column after it.
+    # Django names the column's cells after the function.
     column.__name__ = field
     return column
 
 
 @admin.register(ModelProfile)
 class ModelProfileAdmin(Recorded, ModelAdmin):
-    """Windows, abilities and prices. What is set here stays, whatever a server says later.
+    """Windows, features and prices. What is set here stays, whatever a server says later.
 
-    What refusals taught is shown beside them, and can be reset, of one model or of many.
+    Lessons from refusals are shown too, and can be reset, for one model or several.
     """
 
     form = ModelProfileForm
@@ -102,23 +102,23 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
 
     @admin.display(description="name", ordering="name")
     def shown_name(self, profile: ModelProfile) -> str:
-        """The model's name, which its server chose."""
+        """The model's name, which is the server's text."""
         return visible(profile.name)
 
     @admin.display(description="updated at", ordering="updated_at")
     def updated(self, profile: ModelProfile) -> str:
-        """When it was changed, by a person or by what a server said."""
+        """Time of the last change, by a person or by a server's figure."""
         return moment(profile.updated_at)
 
     @admin.display(description="learned")
     def taught(self, profile: ModelProfile) -> str:
-        """What refusals taught and requests are made by now."""
+        """The lessons that requests follow."""
         found = in_force(profile, window=settings.CONTEXT_WINDOW)
         return ", ".join(f"{_label(name)}: {_told(value)}" for name, value in sorted(found.items()))
 
     @admin.display(description="where each figure comes from")
     def figures(self, profile: ModelProfile) -> SafeString | str:
-        """Each figure, who says so and since when, and what refusals taught of it."""
+        """Each figure with its source and date, and what refusals taught about it."""
         if profile.pk is None:
             return ""
         taught = lessons(profile)
@@ -145,7 +145,7 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
 
     @admin.action(description="Reset what was learned", permissions=["change"])
     def reset_learned(self, request: HttpRequest, profiles: QuerySet[ModelProfile]) -> None:
-        """Forget what refusals and reports taught of these models; what the operator set stays."""
+        """Delete what refusals and reports taught about these models; the operator's stays."""
         for profile in profiles:
             self._reset(request, profile)
 
@@ -165,7 +165,7 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """The page of one model, and its button that resets what was learned."""
+        """The page of one model, with a button to reset lessons. Raises PermissionDenied."""
         if request.method == "POST" and "_reset_learned" in request.POST:
             profile = self.get_object(request, unquote(object_id))
             if profile is not None:
@@ -176,7 +176,7 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
         return super().change_view(request, object_id, form_url, extra_context)
 
     def save_model(self, request: HttpRequest, obj: ModelProfile, form: Any, change: bool) -> None:
-        """Mark each figure that was changed as the operator's, whatever was learned of it."""
+        """Mark each changed figure as the operator's, whatever was learned about it."""
         for name in form.changed_data:
             if name not in {"name", "available"}:
                 obj.sources[name], obj.dates[name] = OPERATOR, timezone.now().isoformat()
@@ -189,7 +189,7 @@ def _moment(stored: str | None) -> str:
 
 
 def _lesson(lesson: Lesson) -> SafeString:
-    """What was learned, how often, and whether requests are made by it."""
+    """The learned figure, how often it was confirmed, and whether requests follow it."""
     times = "confirmed" if lesson.confirmed else "seen once"
     holds = "in force" if lesson.holds(timezone.now()) else "to be tried anew"
     last = moment(lesson.last)

@@ -1,4 +1,4 @@
-"""Reviewing what the summaries say."""
+"""The admin's pages of summaries."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ class SummaryAdmin(SummaryReviewAdmin):
 
     @admin.display(ordering="conversation__owner__username")
     def owner(self, summary: Summary) -> str:
-        """Whose conversation it is."""
+        """The owner of the conversation."""
         return visible(summary.conversation.owner.get_username())
 
     def shown(self, text: str) -> str:
-        """Characters that deceive the eye lose their power."""
+        """The text with deceptive characters made visible."""
         return visible(text)
 
     def words(self, field: str, value: str) -> str:
-        """As in the chat."""
+        """The same words as in the chat."""
         return labels.status_label(value) if field == "status" else labels.trigger(value)
 
     def cause(self, summary: Summary) -> str:
-        """As in the chat."""
+        """The same words as in the chat."""
         return labels.cause({"trigger": summary.trigger, "restored_from": summary.restored_from})
 
     def maker(self, summary: Summary) -> str:
-        """As in the chat."""
+        """The same words as in the chat."""
         return labels.maker(summary.model)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
-        """Leaves a record."""
+        """Record the look."""
         self._record(request, obj, "summary")
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """Leaves a record too: Django's own goes with the account of who did it."""
+        """Record the change too, since Django's log is deleted with the account that acted."""
         self._record(request, obj, str(message))
         return super().log_change(request, obj, message)
 
@@ -63,21 +63,21 @@ class SummaryAdmin(SummaryReviewAdmin):
         record_access(viewer=request.user, conversation=summary.conversation, what=what)
 
     def messages_url(self, request: HttpRequest, summary: Any) -> str:
-        """The list of the messages of the span."""
+        """The address of the list of the span's messages."""
         return messages_page(
             request, summary.conversation_id, summary.first_seq, summary.through_seq
         )
 
     def message_url(self, request: HttpRequest, summary: Any, seq: int) -> str:
-        """A list of one message."""
+        """The address of a list with one message."""
         return messages_page(request, summary.conversation_id, seq, seq)
 
     def conversation_url(self, request: HttpRequest, summary: Any) -> str:
-        """The conversation's page in the admin."""
+        """The address of the conversation's page in the admin."""
         return conversation_page(request, summary.conversation_id)
 
     def may_see_missing(self, request: HttpRequest) -> bool:
-        """It is from the originals, so it has a permission of its own."""
+        """Whether the permission for the originals is granted, from which missing items come."""
         return request.user.has_perm("chatapp.view_audit")
 
     def sizes(self, summary: Any) -> Sizes:

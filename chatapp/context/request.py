@@ -1,6 +1,6 @@
-"""The request to a model: the exact messages made of summary and tail, and the manifest. Pure.
+"""The request to a model: the exact messages, from summary and tail, and the manifest. Pure.
 
-Between two compressions a request is the former one with new messages at its end, byte for byte,
+Between two compressions a request is the previous one with new messages at its end, byte for byte,
 so that a provider's prompt cache hits: nothing here depends on the time or on a random number.
 """
 
@@ -54,13 +54,13 @@ class StoredMessage:
 
     @property
     def content(self) -> str:
-        """The content that the model is sent: the text with what the program added, or a mask."""
+        """The text that the model is sent, with what the program added, or masked."""
         if self.masked:
             return placeholder(self.as_item())
         return f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
 
     def as_item(self) -> Item:
-        """The message as compression sees it."""
+        """The message in the form that compression works with."""
         text = f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
         return Item(
             seq=self.seq,
@@ -78,10 +78,10 @@ class StoredMessage:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationSnapshot:
-    """A conversation as one request is made of it, read in one unit of work.
+    """The data of a conversation that one request is made of, read in one unit of work.
 
-    Without its tail (``tail`` empty) it says what a request costs besides its messages, which is
-    all that most actions ask; reading it then reads pinned messages only.
+    Most actions need only what a request costs besides its messages. They read a snapshot with an
+    empty ``tail``, whose only messages are the pinned ones.
     """
 
     conversation_id: int
@@ -94,11 +94,11 @@ class ConversationSnapshot:
     boundary: int
     truncated_through: int
     event_no: int = 0
-    """The number of stored changes that this includes."""
+    """The number of stored changes that the snapshot includes."""
     reports: tuple[tuple[str, Report], ...] = ()
     """The providers' counts of its last requests, newest first, each with its model."""
     mark: str
-    """A line that no user can know and that stays the same for this version."""
+    """A line that no user can guess and that stays the same for this version."""
     pinned: tuple[StoredMessage, ...] = ()
     """Pinned messages from before the boundary."""
     tail: tuple[StoredMessage, ...] = ()
@@ -110,7 +110,7 @@ class ConversationSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltRequest:
-    """The messages of one call, and what they are made of."""
+    """The messages of one call, their usage, and the manifest of what they are made of."""
 
     messages: tuple[dict[str, Any], ...]
     usage: Usage
@@ -118,7 +118,7 @@ class BuiltRequest:
 
 
 def summary_block(snapshot: ConversationSnapshot) -> str:
-    """The summary as it stands in the system message; empty when there is none."""
+    """The summary with its frame in the system message; empty if there is none."""
     return _framed(snapshot.summary, snapshot.mark) if snapshot.summary else ""
 
 
@@ -127,7 +127,7 @@ def _framed(summary: str, mark: str) -> str:
 
 
 def pinned_block(snapshot: ConversationSnapshot) -> str:
-    """The pinned messages as they stand in the system message; empty when there are none."""
+    """The pinned messages with their frame in the system message; empty if there are none."""
     if not snapshot.pinned:
         return ""
     quotes = "\n\n".join(f"[{one.seq}, {one.role}]\n{one.text}" for one in snapshot.pinned)
@@ -135,12 +135,12 @@ def pinned_block(snapshot: ConversationSnapshot) -> str:
 
 
 def _fenced(text: str, mark: str) -> str:
-    """A text between two mark lines; quoting the mark in it closes nothing."""
+    """A text between two mark lines; marks inside the text are defused."""
     return f"{mark}\n{text.replace(mark, '=== ===')}\n{mark}"
 
 
 def instructions(snapshot: ConversationSnapshot) -> str:
-    """The head of every request of this conversation, summary and pins apart."""
+    """The beginning of every request of this conversation, before summary and pins."""
     return "\n\n".join(part for part in (BASE_INSTRUCTIONS, snapshot.system_prompt.strip()) if part)
 
 
@@ -153,10 +153,10 @@ def request_sizes(
     calibration: float,
     model: str = "",
 ) -> Sizes:
-    """The sizes of the next request besides its messages, as ``model`` is known to count.
+    """The sizes of the next request besides its messages, as ``model`` counts.
 
-    What its provider said of this conversation's last request goes before the ``calibration``,
-    which is of all conversations.
+    The provider's counts of this conversation's last requests have priority over ``calibration``,
+    which is the model's over all conversations.
     """
     reports = [one for _, one in takewhile(lambda report: report[0] == model, snapshot.reports)]
     counts = line(calibration, reports, window=window)
@@ -174,11 +174,11 @@ def request_sizes(
 
 
 def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
-    """Tokens of a request, by part and in all: the one place where figures come from.
+    """Tokens of a request, by part and in total: the one source of these figures.
 
-    A part is measured by the ruler, as the messages, summaries and pins themselves are wherever
-    they are shown; ``total`` is what the model is expected to count, and ``adjustment`` is by how
-    much that is more (or less) than the ruler's sum. ``tail``: ruler tokens.
+    The parts are ruler tokens, like those of messages, summaries and pins wherever they are shown.
+    ``total`` is what the model is expected to count; ``adjustment`` is the difference to the sum of
+    the parts. ``tail``: ruler tokens.
     """
     frame = sized.frame if sized.summary else 0
     parts = {
@@ -192,7 +192,7 @@ def tokens_by_part(sized: Sizes, tail: int) -> dict[str, int]:
 
 
 def visible_tail(snapshot: ConversationSnapshot) -> tuple[StoredMessage, ...]:
-    """The part of the tail that is sent: what is truncated and replies not begun are left out."""
+    """The part of the tail that is sent, without truncated messages and replies not begun."""
     return visible_messages(one for one in snapshot.tail if one.seq > snapshot.truncated_through)
 
 
@@ -207,15 +207,15 @@ def visible_messages(tail: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One message as it is sent, with its ruler tokens."""
+    """One message in the form that is sent, with its ruler tokens."""
 
     message: dict[str, Any]
     tokens: int
     seq: int = 0
-    """The stored message that it is; 0 for what the program puts in its place."""
+    """Seq of the stored message; 0 for one that the program inserted."""
 
 
-# "[no reply: interrupted]" and its like, overhead included.
+# For "[no reply: interrupted]" and the like, overhead included.
 _SYNTHETIC_TOKENS = 12
 
 
@@ -224,9 +224,10 @@ def _synthetic(role: str, content: str, **more: Any) -> Wire:
 
 
 def _assistant(message: StoredMessage, following: Iterable[StoredMessage]) -> Iterable[Wire]:
-    """An assistant message and the results of its calls; a call without one gets a notice.
+    """An assistant message and the results of its calls; a call without a result gets a notice.
 
-    ``following``: what comes after it; the results that belong to its calls come at once.
+    ``following`` are the messages after it, of which the tool messages that follow at once are its
+    results.
     """
     if not message.tool_calls:
         if message.text.strip():
@@ -250,9 +251,9 @@ def _assistant(message: StoredMessage, following: Iterable[StoredMessage]) -> It
 
 
 def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
-    """The tool messages that come at once, the first of each call.
+    """The tool messages that follow at once, the first of each call id.
 
-    Only these: servers number the calls of each reply anew, so that an identity may come back
+    Only those, because servers number the calls of each reply anew, so that an id may occur again
     many messages later.
     """
     results: dict[str, StoredMessage] = {}
@@ -262,14 +263,14 @@ def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
 
 
 def wire_of(tail: Sequence[StoredMessage]) -> list[Wire]:
-    """The tail in the wire's form: it begins at a user message, every result has its call.
+    """The tail in the form that is sent: it begins with a user message, every result has its call.
 
-    A turn without a reply contributes ``[no reply: <status>]``; results whose call is not here
-    are left out.
+    A turn without a reply contributes ``[no reply: <status>]``. Results without a call are left
+    out.
     """
     wire: list[Wire] = []
-    unanswered: str | None = None
     # The status of the last user message's turn, until something answers it.
+    unanswered: str | None = None
     for index, one in enumerate(tail):
         if one.role == "user":
             if unanswered is not None:
@@ -281,7 +282,7 @@ def wire_of(tail: Sequence[StoredMessage]) -> list[Wire]:
             parts = list(_assistant(one, following))
             if not parts:
                 continue
-            # Imported conversations begin with the assistant, or let it speak twice.
+            # Imported conversations may begin with the assistant, or let it speak twice.
             if not wire:
                 wire.append(_synthetic("user", "[the conversation begins here]"))
             elif wire[-1].message["role"] == "assistant":
@@ -292,7 +293,7 @@ def wire_of(tail: Sequence[StoredMessage]) -> list[Wire]:
 
 
 def ranges(seqs: Iterable[int]) -> list[list[int]]:
-    """Rising numbers as closed ranges: 1, 2, 3, 7 -> [[1, 3], [7, 7]]."""
+    """Ascending numbers as closed ranges: 1, 2, 3, 7 → [[1, 3], [7, 7]]."""
     result: list[list[int]] = []
     for seq in seqs:
         if result and seq == result[-1][1] + 1:
@@ -305,7 +306,7 @@ def ranges(seqs: Iterable[int]) -> list[list[int]]:
 def _shortened(
     tail: Sequence[StoredMessage], replaced: Sequence[Item]
 ) -> tuple[StoredMessage, ...]:
-    """The tail with the texts of ``replaced`` in place of its own."""
+    """The tail with some texts replaced by those of ``replaced``."""
     texts = {item.seq: item for item in replaced}
     return tuple(
         replace(one, text=texts[one.seq].text, added_context="", token_count=texts[one.seq].tokens)
@@ -321,8 +322,8 @@ def build_request(
     """The messages of the next call, for a model with a system role.
 
     One system message (instructions, the conversation's own prompt, the summary quoted as data,
-    pinned messages), then the tail. ``replaced`` are messages of a giant turn whose texts were cut
-    to fit. :meth:`chatapp.llm.profiles.Profile.messages` makes of them what a model takes.
+    pinned messages), then the tail. ``replaced`` are messages of a huge turn whose texts were cut
+    to fit. :meth:`chatapp.llm.profiles.Profile.messages` makes of them what a model accepts.
     """
     tail = visible_tail(snapshot)
     wire = wire_of(_shortened(tail, replaced) if replaced else tail)
@@ -343,7 +344,7 @@ def build_request(
         "masked": [one.seq for one in tail if one.masked],
         "shortened": [one.seq for one in replaced],
         "tokens": tokens_by_part(sized, said),
-        # By the ruler: what the provider says of this request is held against it.
+        # In ruler tokens, to compare with the provider's count of this request.
         "counted": sized.fixed - sized.unseen + sized.summary + sized.pinned + said,
         "budget": sized.budget,
         "window": sized.window,

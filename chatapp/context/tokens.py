@@ -1,4 +1,4 @@
-"""Ruler tokens of whole messages, counted once at write."""
+"""Ruler tokens of whole messages, counted once, when they are stored."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from compression.ports import TokenCounter
 
-# Role and separators; OpenAI's own counting recipe says 3 a message and 1 for a name.
+# Role and separators. OpenAI's own counting recipe has 3 tokens per message and 1 for a name.
 MESSAGE_OVERHEAD = 4
-# Above this many characters counting goes to a thread: the ruler does some 3 MB a second.
+# Characters above which counting goes to a thread: the ruler does about 3 MB a second.
 INLINE_CHARACTERS = 4_000
 
 

@@ -1,1 +1,1 @@
-"""Every query and write of the chat's models; the one door where ownership is checked."""
+"""Every query and write of the chat's models, and the one place where ownership is checked."""

@@ -1,4 +1,4 @@
-"""The log of looks at other people's conversations, and of changes made in the admin."""
+"""The log of who looked at another person's conversation, and of changes made in the admin."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from django.contrib.auth.models import User
 
 from chatapp.models import AccessRecord, Conversation
 
-#: What a look is recorded as.
+#: The pages that a look is recorded under.
 PAGES = ("conversation", "summary", "messages")
-#: Characters that a record has for what was done, and for a name.
+#: Characters that a record can hold of an action, and of a name.
 LONGEST = 64
 LONGEST_NAME = 150
 
 
 def record_access(*, viewer: User, conversation: Conversation, what: str) -> None:
-    """Remember a look at another person's conversation; one's own leaves no record.
+    """Record a look at another person's conversation; looks at one's own are not recorded.
 
-    ``what`` is the page, one of ``PAGES``, or what was done to it, cut where a record ends.
+    ``what`` is the page, one of ``PAGES``, or an action, cut to the length of a record.
     """
     if viewer.pk != conversation.owner_id:
         AccessRecord.objects.create(
@@ -32,10 +32,10 @@ def record_access(*, viewer: User, conversation: Conversation, what: str) -> Non
 
 
 def record_act(*, actor: User, name: str, kind: str, act: str) -> None:
-    """Remember what was done in the admin to an account, a group or a model's figures.
+    """Record an action in the admin on an account, a group or a model profile.
 
-    ``name`` is what it was called and ``kind`` what it is. A sentence that is longer than a record
-    takes several, so that nothing of it is cut.
+    ``name`` is the object's name and ``kind`` its kind. An action too long for one record is
+    spread over several.
     """
     beginning = f"{kind}: "
     AccessRecord.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""New conversations out of old ones: a branch from a message, a continuation with the summary."""
+"""New conversations made from others: a branch from a message, a continuation with the summary."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _like(row: Conversation, *, title: str) -> Conversation:
 
 
 def _copy(source: list[Message], target: Conversation, *, renumber: bool) -> None:
-    """Copy ended messages and their turns; ``renumber`` gives the seqs 1, 2, 3 …"""
+    """Copy ended messages and their turns; ``renumber`` gives them the seqs 1, 2, 3 …"""
     turns: dict[int, Turn] = {}
     old_turns = Turn.objects.in_bulk({one.turn_id for one in source if one.turn_id})
     users: dict[int, int] = {}
@@ -66,11 +66,11 @@ def _copy(source: list[Message], target: Conversation, *, renumber: bool) -> Non
 
 @transaction.atomic
 def branch(user_id: int, code: str, seq: int) -> str:
-    """A new conversation with messages 1…``seq`` under their own seqs; its code.
+    """A new conversation with messages 1 to ``seq`` under the same seqs. Returns its code.
 
-    Superseded messages come along, and the versions whose span lies within; it starts with the
-    newest of these. Messages of an open turn stay behind. With 0, what is before the first message,
-    it has the settings only. Raises NotFound for a seq that is none.
+    Superseded messages are copied too, and so are the versions of the summary whose span lies
+    within; the newest becomes active. Messages of an open turn are not copied. With ``seq`` 0, only
+    the settings are copied. Raises NotFound when there is no such message.
     """
     row = owned(user_id, code)
     messages = row.messages.filter(seq__lte=seq).order_by("seq")
@@ -85,7 +85,7 @@ def branch(user_id: int, code: str, seq: int) -> str:
     last = source[-1].seq if source else 0
     target = _like(row, title=row.title)
     target.branched_from = row
-    # Its summary may cite messages of the conversation that this one continues.
+    # Its summary may cite messages of the conversation that the source continues.
     target.continued_from_id = row.continued_from_id
     target.next_seq = last + 1
     target.save()
@@ -96,9 +96,9 @@ def branch(user_id: int, code: str, seq: int) -> str:
 
 @transaction.atomic
 def continue_in_new(user_id: int, code: str, keep_turns: int, summary_tokens: int) -> str:
-    """A new conversation with the summary as version 1 and the last turns as seq 1…; its code.
+    """A new conversation with the summary as version 1 and the last turns from seq 1 on.
 
-    Raises NotFound.
+    Returns its code. Raises NotFound.
     """
     row = owned(user_id, code)
     ended = live(row.pk).filter(seq__gt=row.compressed_through, turn__finished_at__isnull=False)

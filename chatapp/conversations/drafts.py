@@ -1,4 +1,4 @@
-"""The text that is being written to a conversation, kept until it is sent."""
+"""The text that a person is writing to a conversation, stored until it is sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compression.database import across
 
 
 def save_draft(user_id: int, code: str, text: str) -> None:
-    """Keep what is being written; a draft that waits to be sent is left alone. Raises NotFound."""
+    """Store the draft, unless the present one is queued to be sent. Raises NotFound."""
     row = owned(user_id, code)
     Conversation.objects.filter(pk=row.pk, send_when_done=False).update(draft=text)
 

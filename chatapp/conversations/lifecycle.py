@@ -1,4 +1,4 @@
-"""Conversations as a whole: made, set up, pinned, archived, deleted."""
+"""Conversations as a whole: creating, changing settings, pinning, archiving, deleting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def create(
     system_prompt: str = "",
     project: str = "",
 ) -> str:
-    """A new, empty conversation; its code. Raises NotFound for a project that is not theirs."""
+    """Create an empty conversation. Returns its code. Raises NotFound for a foreign project."""
     row = Conversation(
         owner_id=user_id,
         title=title,
@@ -35,7 +35,7 @@ def create(
 
 
 def change(user_id: int, code: str, changes: dict[str, Any]) -> int:
-    """Write the given settings of a conversation; its new ``event_no``. Raises NotFound."""
+    """Change the given settings. Returns the new ``event_no``. Raises NotFound."""
     row = owned(user_id, code)
     Conversation.objects.filter(pk=row.pk).update(
         **changes, event_no=F("event_no") + 1, updated_at=Now()
@@ -45,7 +45,7 @@ def change(user_id: int, code: str, changes: dict[str, Any]) -> int:
 
 
 def set_flag(user_id: int, code: str, field: str, *, on: bool) -> int:
-    """Set or clear ``archived_at``, ``pinned_at`` or ``deleted_at``; the conversation's id.
+    """Set or clear ``archived_at``, ``pinned_at`` or ``deleted_at``. Returns the conversation's id.
 
     Raises NotFound.
     """

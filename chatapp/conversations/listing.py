@@ -1,4 +1,4 @@
-"""The list of a person's conversations, and what it marks as new."""
+"""The list of a person's conversations, with marks on those that have news."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from chatapp.live.view_models import ConversationLink, Origin
 from chatapp.models import Conversation, Turn
 from compression.database import across
 
-# The list shows this many at once; the rest is found by searching.
+# Most conversations in the list; others are found by searching.
 LINKS = 200
 
 
 def newest(user_id: int) -> str | None:
-    """The code of the conversation that changed last; None when there is none."""
+    """The code of the conversation that changed last; None if there is none."""
     code = (
         Conversation.objects.filter(
             owner_id=user_id, deleted_at__isnull=True, archived_at__isnull=True
@@ -27,15 +27,15 @@ def newest(user_id: int) -> str | None:
 
 
 def begun_as(row: Conversation) -> str:
-    """The relation to the earlier conversation: ``branch``, ``continuation``, or nothing."""
-    # A branch of a continuation has both.
+    """The relation to the earlier conversation: ``branch``, ``continuation``, or empty."""
+    # A branch of a continuation has both fields set.
     if row.branched_from_id is not None:
         return "branch"
     return "continuation" if row.continued_from_id is not None else ""
 
 
 def origin(row: Conversation) -> Origin | None:
-    """The conversation that this one began with, unless that was deleted or is another's."""
+    """The conversation that this one was made from, unless it was deleted or is another's."""
     earlier = row.branched_from or row.continued_from
     if earlier is None or earlier.owner_id != row.owner_id or earlier.deleted_at is not None:
         return None
@@ -43,7 +43,7 @@ def origin(row: Conversation) -> Origin | None:
 
 
 def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
-    """The person's conversations, pinned ones first, then the latest, in one query."""
+    """The person's conversations in one query: pinned ones first, then by their latest change."""
     rows: QuerySet[Conversation] = (
         Conversation.objects.filter(
             owner_id=user_id, deleted_at__isnull=True, archived_at__isnull=not archived
@@ -76,7 +76,7 @@ def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
 
 
 def mark_seen(user_id: int, code: str, event_no: int) -> None:
-    """Note that the owner has had the events up to ``event_no`` on the screen. Raises NotFound."""
+    """Note that the owner's screen has shown the events up to ``event_no``. Raises NotFound."""
     row = owned(user_id, code)
     seen = min(event_no, row.event_no)
     Conversation.objects.filter(pk=row.pk, seen_event_no__lt=seen).update(seen_event_no=seen)

@@ -1,4 +1,4 @@
-"""The one way to a conversation, by its owner; every other room gets its rows by :func:`owned`."""
+"""The one way to a conversation by its owner: all other modules get rows from :func:`owned`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from compression.database import across
 
 
 def parse_code(code: str) -> uuid.UUID:
-    """The code of an address: a UUID in its canonical form and no other.
+    """The code in an address, which must be a UUID in its canonical form.
 
-    Raises NotFound, as for a code that nobody has.
+    Raises NotFound, as for a code that does not exist.
     """
     try:
         parsed = uuid.UUID(code)
@@ -26,8 +26,8 @@ def parse_code(code: str) -> uuid.UUID:
 def owned(user_id: int, code: str, *, deleted: bool = False) -> Conversation:
     """The person's own conversation.
 
-    Raises NotFound for a wrong code, a stranger's, one that is still being imported, and (unless
-    ``deleted``) a deleted one alike.
+    Raises NotFound for a wrong code, a stranger's conversation, one that is still being imported,
+    and a deleted one unless ``deleted``.
     """
     rows = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), importing=False)
     if not deleted:
@@ -39,7 +39,7 @@ def owned(user_id: int, code: str, *, deleted: bool = False) -> Conversation:
 
 
 def may_follow(user_id: int, code: str) -> int | None:
-    """The id of the person's conversation; None when it is not theirs or they may not sign in."""
+    """The id of the person's conversation; None if it is not theirs or they may not sign in."""
     try:
         parsed = parse_code(code)
     except NotFound:

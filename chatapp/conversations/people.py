@@ -1,4 +1,4 @@
-"""A person's settings and sessions: all that is stored of them besides conversations."""
+"""A person's settings and sessions: all stored data about them besides conversations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compression.database import across
 
 
 def chosen(user_id: int) -> dict[str, Any]:
-    """All of a person's settings by name; the defaults for who has changed nothing."""
+    """All settings of a person by name, with defaults for those never changed."""
     row = UserSettings.objects.filter(user_id=user_id).first() or UserSettings(user_id=user_id)
     return {
         "theme": row.theme,
@@ -29,19 +29,19 @@ def chosen(user_id: int) -> dict[str, Any]:
 
 
 def change(user_id: int, changes: Mapping[str, Any]) -> None:
-    """Store the given settings of a person and leave the others."""
+    """Store the given settings of a person; the others stay."""
     if changes:
         UserSettings.objects.update_or_create(user_id=user_id, defaults=dict(changes))
 
 
 def default_model(user_id: int) -> str:
-    """The model the person chose for new conversations; empty for the server's default."""
+    """The model that the person chose for new conversations; empty for the server's default."""
     found = UserSettings.objects.filter(user_id=user_id).values_list("default_model", flat=True)
     return found.first() or ""
 
 
 def still_signed_in(session_key: str | None, user_id: int) -> bool:
-    """Whether this session has not ended since, by sign-out, a new password, or deactivation."""
+    """Whether a session is valid: not ended by sign-out, a new password, or deactivation."""
     if not session_key:
         return False
     session = import_module(settings.SESSION_ENGINE).SessionStore(session_key).load()
@@ -54,7 +54,7 @@ def still_signed_in(session_key: str | None, user_id: int) -> bool:
 
 
 def id_of_session(session_key: str | None) -> int | None:
-    """The person who may use the chat by this session; None when nobody may."""
+    """The person who may use the chat with this session; None if nobody may."""
     request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     found = person(request)
@@ -62,20 +62,20 @@ def id_of_session(session_key: str | None) -> int | None:
 
 
 def hold(people: Iterable[Any]) -> None:
-    """Keep all others from adding to what these people have, until the transaction ends.
+    """Lock people and their conversations until the transaction ends, before deleting them.
 
-    For deleting them: a message that an import or a reply stored meanwhile would refuse the end of
-    the transaction. SQLite has one writer, who is alone anyway.
+    A message stored meanwhile, by an import or a reply, would make the transaction fail. SQLite
+    needs no lock: it has one writer.
     """
     keys = [one.pk for one in people]
     users = get_user_model()._default_manager.filter(pk__in=keys)
     for rows in (users, Conversation.objects.filter(owner__in=keys)):
-        # To go through them is to lock them.
+        # Evaluating the query locks its rows.
         list(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
 
 
 def person(request: HttpRequest) -> User | AnonymousUser:
-    """The person who makes this request: session and account, read in one unit of work."""
+    """The person who makes this request, read with their session in one unit of work."""
     user = get_user(request)
     assert isinstance(user, User | AnonymousUser)
     return user

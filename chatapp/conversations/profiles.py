@@ -1,4 +1,4 @@
-"""The stored profiles of models: figures of servers and price data, and lessons from refusals."""
+"""The stored profiles of models: figures from servers and price data, lessons from refusals."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from compression.tokens import FIRST_CALIBRATION, calibrate
 
 OPERATOR = "operator"
 DEFAULT = "default"
-# What is measured rather than said: no refusal teaches it for a time.
+# Measured figures, which a refusal does not teach for a limited time.
 MEASURED = frozenset({"calibration"})
-# Figures of which a refusal names a smaller one; of the others, that the server refuses them.
+# Figures for which a refusal names a smaller value; refusals of others mean "not supported".
 LIMITS = frozenset({"window", "max_output_tokens"})
 
 
@@ -28,33 +28,33 @@ def profile(name: str) -> ModelProfile | None:
 
 
 def profiles() -> list[ModelProfile]:
-    """All stored profiles, in the order in which their models were first heard of."""
+    """All stored profiles, in the order in which the models were first seen."""
     return list(ModelProfile.objects.order_by("pk"))
 
 
 def names() -> list[str]:
-    """The models that the server listed when last asked."""
+    """The models that the server listed last."""
     return list(
         ModelProfile.objects.filter(available=True).order_by("name").values_list("name", flat=True)
     )
 
 
 def lessons(row: ModelProfile) -> dict[str, Lesson]:
-    """The lessons on a model, still believed or not, by the figure's name."""
+    """All lessons about a model by the figure's name, including expired ones."""
     return {field: Lesson.from_json(stored) for field, stored in row.learned.items()}
 
 
 def in_force(row: ModelProfile, *, window: int | None = None) -> dict[str, Value]:
-    """The lessons that requests are made by now, where they say otherwise than the profile.
+    """The valid lessons that differ from the profile, which requests follow.
 
-    ``window`` is the operator's, which goes before the profile's own.
+    ``window`` is the operator's setting, which has priority over the profile's own.
     """
     now = timezone.now()
     found = {}
     for field, lesson in lessons(row).items():
         given = window if field == "window" else None
         known = given or getattr(row, field)
-        # Where nobody had said a figure, a larger one is news as well.
+        # A larger figure is worth learning only if the known one was a guess.
         larger = field in LIMITS and known and lesson.value > known
         if larger and (given or not _guessed(row, field)):
             continue
@@ -69,9 +69,9 @@ def _guessed(row: ModelProfile, field: str) -> bool:
 
 @transaction.atomic
 def save(profiles: Mapping[str, Mapping[str, Any]], *, complete: bool = False) -> None:
-    """Store what was found out of each model; what the operator set in the admin stays.
+    """Store the figures found for each model; those set by the operator in the admin stay.
 
-    ``complete``: these are all models of the server, others are no longer available.
+    ``complete``: these are all models of the server; others are marked as unavailable.
     """
     if complete:
         ModelProfile.objects.exclude(name__in=profiles).filter(available=True).update(
@@ -87,7 +87,7 @@ def save(profiles: Mapping[str, Mapping[str, Any]], *, complete: bool = False) -
 
 
 def _fill(row: ModelProfile, figures: Mapping[str, Any]) -> bool:
-    """Put what was found out into a profile; whether that changes anything."""
+    """Enter the found figures in a profile. Returns whether that changed anything."""
     sources = figures.get("sources", {})
     now = timezone.now().isoformat()
     changed = False
@@ -98,7 +98,7 @@ def _fill(row: ModelProfile, figures: Mapping[str, Any]) -> bool:
         if field in row.dates and (getattr(row, field), row.sources.get(field)) == (value, source):
             continue
         if field in row.dates and getattr(row, field) != value:
-            # The server says otherwise than before: what it refused then counts no more.
+            # The server's figure has changed, so its earlier refusals no longer count.
             row.learned.pop(field, None)
         setattr(row, field, value)
         row.sources[field], row.dates[field] = source, now
@@ -108,10 +108,10 @@ def _fill(row: ModelProfile, figures: Mapping[str, Any]) -> bool:
 
 @transaction.atomic
 def learn(name: str, field: str, value: Value | float, *, named: bool = True) -> None:
-    """Note what a refusal taught of a model: its window, or what its server does not know.
+    """Store what a refusal taught about a model: its window, or what its server does not support.
 
-    :mod:`chatapp.llm.lessons` says for how long that counts. True for something that was thought
-    to be refused ends that: the server took it. ``named``: the server said this very figure.
+    :mod:`chatapp.llm.lessons` decides how long that is valid. The value True ends an earlier
+    lesson, since the server accepted the feature. ``named``: the server named this figure.
     """
     row = ModelProfile.objects.select_for_update().filter(name=name).first()
     row = row or ModelProfile(name=name)
@@ -130,7 +130,7 @@ def learn(name: str, field: str, value: Value | float, *, named: bool = True) ->
 
 
 def _plausible(row: ModelProfile, field: str, value: float) -> bool:
-    """No window is smaller than a request that has just been answered, nor than can be."""
+    """False for a window below the smallest possible, or below an answered request."""
     if field != "window":
         return True
     lately = row.longest_at is not None and timezone.now() - row.longest_at < TRIAL
@@ -139,9 +139,9 @@ def _plausible(row: ModelProfile, field: str, value: float) -> bool:
 
 @transaction.atomic
 def learn_usage(name: str, *, reported: int, counted: int) -> float | None:
-    """Calibrate a model by the prompt tokens that its provider reported; the new factor.
+    """Calibrate a model by the prompt tokens that its provider reported. Returns the new factor.
 
-    A window that is smaller than a request which was answered is forgotten.
+    A learned window smaller than this answered request is forgotten.
     """
     row = ModelProfile.objects.select_for_update().filter(name=name).first()
     if row is None:
@@ -169,7 +169,7 @@ def learn_usage(name: str, *, reported: int, counted: int) -> float | None:
 
 @transaction.atomic
 def forget(profile_id: int) -> list[str]:
-    """Reset what was learned of a model; the names of the figures. The operator's stay."""
+    """Delete the lessons about a model. Returns the figures' names. The operator's stay."""
     row = ModelProfile.objects.select_for_update().get(pk=profile_id)
     forgotten = sorted(row.learned)
     row.learned = {}

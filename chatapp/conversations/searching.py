@@ -1,8 +1,8 @@
 """Full-text search over a person's own messages and titles, the same on both databases.
 
-The terms are joined with OR and ranked: of 2,300 questions with known evidence AND, FTS5's
-default, found 0.1 % and OR about half. Stop words are dropped. PostgreSQL ranks with normalisation
-1, without which long answers always win.
+The terms are joined with OR and ranked: on 2,300 questions with known evidence, AND (the default of
+FTS5) found 0.1 %, OR about half. Stop words are dropped. PostgreSQL ranks with normalisation 1,
+because without it long answers always win.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from chatapp.text.search_terms import MOST_CHARACTERS, Part, Terms, passage, pat
 from compression.database import TookTooLong, across, snapshot, time_limit
 
 HITS = 20
-# Titles are compared here: there are far fewer of them than messages.
+# Titles that are compared in Python: there are far fewer of them than messages.
 MOST_TITLES = 20_000
 TITLE_HITS = 10
-# Seconds. Only terms that most messages of a very large archive hold take longer, and finding all
-# of them helps nobody.
+# Seconds. Only terms that occur in most messages of a very large archive take longer, and a list
+# of all of them would help nobody.
 LONGEST = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageHit(View):
-    """A message in which something was found."""
+    """A message that was found."""
 
     code: str
     title: str
@@ -40,12 +40,12 @@ class MessageHit(View):
     role: str
     created_at: datetime
     parts: tuple[Part, ...]
-    """The passage, on one line."""
+    """The passage around the terms, on one line."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TitleHit(View):
-    """A conversation whose title was found."""
+    """A conversation found by its title."""
 
     code: str
     updated_at: datetime
@@ -55,15 +55,15 @@ class TitleHit(View):
 
 @dataclass(frozen=True, kw_only=True)
 class Found(View):
-    """One page of what was found."""
+    """One page of results."""
 
     query: str
     page: int
-    """1 and up."""
+    """Page number, from 1."""
     has_more: bool
     messages: list[MessageHit]
     titles: list[TitleHit]
-    """On the first page only; none within one conversation."""
+    """On the first page only, and not when one conversation is searched."""
 
 
 def ranked(
@@ -75,10 +75,10 @@ def ranked(
     limit: int = HITS,
     offset: int = 0,
 ) -> list[int]:
-    """Ids of the owner's live messages with any of the terms, best first, in one query.
+    """Ids of the owner's live messages that contain any of the terms, best first, in one query.
 
-    Conversations that are deleted, superseded messages and replies still being written are not
-    searched. Empty for no terms.
+    Deleted conversations, superseded messages and replies being written are not searched. Empty if
+    there are no terms.
     """
     if not terms.all:
         return []
@@ -109,10 +109,10 @@ def ranked(
 
 
 def _condition(terms: Terms) -> tuple[str, str, str, list[Any]]:
-    """Tables, condition and order for the terms, and the condition's parameters.
+    """Tables, condition and order for the terms, and the parameters of the condition.
 
-    Runs of scripts without spaces are looked for as they stand, which no index helps with; then
-    there is no rank.
+    Terms in scripts without spaces are searched as substrings, without an index and without a
+    rank.
     """
     if terms.runs:
         source = "chatapp_message m"
@@ -133,7 +133,7 @@ def _condition(terms: Terms) -> tuple[str, str, str, list[Any]]:
 
 
 def _literal(term: str) -> str:
-    """A term in which LIKE sees no wildcard."""
+    """The term with the wildcards of LIKE escaped."""
     return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
@@ -141,9 +141,9 @@ def _literal(term: str) -> str:
 def search(
     user_id: int, query: str, *, code: str = "", page: int = 1, newest_first: bool = False
 ) -> Found:
-    """One page of ``HITS`` messages, and the titles; within one conversation if ``code`` is given.
+    """One page of ``HITS`` messages and the titles; within one conversation if ``code`` is given.
 
-    Always the same number of queries. Raises NotFound for a conversation that is not theirs, and
+    The number of queries is constant. Raises NotFound for a conversation that is not theirs, and
     SearchTooSlow after ``LONGEST`` seconds.
     """
     try:
@@ -184,7 +184,7 @@ def _search(user_id: int, query: str, *, code: str, page: int, newest_first: boo
 
 
 def _titles(user_id: int, terms: Terms) -> list[TitleHit]:
-    """The conversations with the most terms in their titles, the latest of equals first."""
+    """The conversations with most terms in their titles; among equals the latest first."""
     if not terms.all:
         return []
     pattern = pattern_of(terms)

@@ -1,4 +1,4 @@
-"""Titles that the program gives, as long as no person has given one."""
+"""Titles given by the program, as long as no person has given one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNNAMED = Q(title="") & ~Q(title_source=TitleSource.PERSON)
 
 
 def set_automatic_title(conversation_id: int, title: str) -> int | None:
-    """Give a title unless a person has; the new ``event_no``, None when nothing changed."""
+    """Set a title unless a person has. Returns the new ``event_no``; None if nothing changed."""
     changed = Conversation.objects.filter(_UNNAMED, pk=conversation_id).update(
         title=title, title_source=TitleSource.FIRST_WORDS, event_no=F("event_no") + 1
     )
@@ -21,12 +21,12 @@ def set_automatic_title(conversation_id: int, title: str) -> int | None:
 
 
 def may_be_named(conversation_id: int) -> bool:
-    """Whether the conversation has no title, and no person took it away."""
+    """Whether the conversation is untitled, and not because a person removed the title."""
     return Conversation.objects.filter(_UNNAMED, pk=conversation_id).exists()
 
 
 def replace_automatic_title(conversation_id: int, title: str) -> int | None:
-    """Put the model's title in place of the first words; as :func:`set_automatic_title`."""
+    """Replace the first words by the model's title; returns as :func:`set_automatic_title`."""
     changed = Conversation.objects.filter(
         pk=conversation_id, title_source=TitleSource.FIRST_WORDS, deleted_at__isnull=True
     ).update(title=title, title_source=TitleSource.MODEL, event_no=F("event_no") + 1)

@@ -1,4 +1,4 @@
-"""The queries that an open page makes by itself now and then: every bus may lose everything."""
+"""The queries that an open page repeats by itself, since any bus may lose events."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from compression.exceptions import (
 from compression.store import under_way
 from compression.types import Outcome, SummaryStatus, Trigger
 
-# What a run of the machine makes; a person's changes are not its end.
-_BY_THE_MACHINE = (Trigger.THRESHOLD, Trigger.BACKGROUND, Trigger.MANUAL, Trigger.OVERFLOW)
-# A background run's draft that was good, the best so far or not.
-_PUT_ASIDE = (SummaryStatus.READY, SummaryStatus.DISCARDED)
+# Triggers of compression runs; a person's changes do not end a run.
+_RUN_TRIGGERS = (Trigger.THRESHOLD, Trigger.BACKGROUND, Trigger.MANUAL, Trigger.OVERFLOW)
+# Statuses of a background run's good draft, whether or not it became the ready one.
+_GOOD_DRAFT = (SummaryStatus.READY, SummaryStatus.DISCARDED)
 _DIED = "The server stopped while the summary was written."
-_NOT_SAID = "It ended without a summary."
+_UNKNOWN_REASON = "It ended without a summary."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeMarker:
-    """Figures of a conversation that differ as soon as a viewer has anything to read."""
+    """Figures of a conversation that differ whenever a viewer has something new to read."""
 
     event_no: int
     running: bool
@@ -38,11 +38,11 @@ class ChangeMarker:
     opened: bool
     """A turn is open."""
     written: int
-    """Characters of its reply, reasoning included: they raise no number."""
+    """Characters of the open turn's text and reasoning, which change no number."""
 
 
 def change_marker(conversation_id: int) -> ChangeMarker | None:
-    """The change marker of a conversation, in one query; None when it is deleted."""
+    """The change marker of a conversation, in one query; None if it was deleted."""
     opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at__isnull=True)
     reply = Message.objects.filter(
         turn__conversation=OuterRef("pk"),
@@ -57,7 +57,7 @@ def change_marker(conversation_id: int) -> ChangeMarker | None:
             opened=Exists(opened),
             written=Coalesce(Subquery(characters.values("characters")[:1]), 0),
         )
-        # As values: a row that was read in part reads the rest later, in another state.
+        # As values: fields deferred by ``only()`` would be read later, perhaps in another state.
         .values("event_no", "running", "opened", "written")
         .first()
     )
@@ -68,13 +68,13 @@ def change_marker(conversation_id: int) -> ChangeMarker | None:
 def how_it_ended(
     conversation_id: int, *, trigger: Trigger, version: int, since: datetime | None
 ) -> Outcome:
-    """The outcome of a run that is over, as far as it is stored.
+    """The outcome of a finished run, as far as it is stored.
 
-    For a viewer whom the news of it has not reached. ``version`` was active when the run began,
-    at ``since`` (None: not known).
+    For a viewer who missed the run's own event. ``version`` was active when the run began, at
+    ``since`` (None: unknown).
     """
     rows = Summary.objects.filter(conversation_id=conversation_id)
-    made = rows.filter(version__gt=version, restored_from=None, trigger__in=_BY_THE_MACHINE)
+    made = rows.filter(version__gt=version, restored_from=None, trigger__in=_RUN_TRIGGERS)
     latest = made.order_by("-version").first()
     if latest is not None:
         return Outcome(
@@ -91,24 +91,24 @@ def how_it_ended(
         )
     attempts = rows.filter(version=0, created_at__gte=since) if since else rows.none()
     attempt = attempts.order_by("-pk").first()
-    if attempt is not None and attempt.status in _PUT_ASIDE:
+    if attempt is not None and attempt.status in _GOOD_DRAFT:
         return Outcome(success=True, trigger=trigger)
-    error = _error_of(attempt) if attempt else _unsaid(conversation_id)
+    error = _error_of(attempt) if attempt else _error_without_record(conversation_id)
     return Outcome(success=False, trigger=trigger, code=error.code, reason=error.message)
 
 
 def _error_of(attempt: Summary) -> CompressionError:
-    """Why a run gave no summary."""
+    """The reason why a run gave no summary."""
     if attempt.audit.get("cancelled"):
         return CompressionCancelled()
     refused = attempt.status == SummaryStatus.REJECTED
     return (DraftRejected if refused else SummarizerError)(attempt.reason)
 
 
-def _unsaid(conversation_id: int) -> CompressionError:
-    """The same where nothing was kept of it."""
+def _error_without_record(conversation_id: int) -> CompressionError:
+    """The same for a run of which nothing was stored."""
     died = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
-    return LeaseLost(_DIED if died.exists() else _NOT_SAID)
+    return LeaseLost(_DIED if died.exists() else _UNKNOWN_REASON)
 
 
 achange_marker = across(change_marker)

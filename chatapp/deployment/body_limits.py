@@ -1,9 +1,8 @@
-"""How many bytes a request may bring, judged before they are read.
+"""Limits on the bytes of a request's body, checked before they are read, for any ASGI server.
 
-For every server that speaks ASGI. What a request says of its length is believed only where it is
-too much; beyond that, bytes are counted as they come, and nothing more is read once they are too
-many. The refusal is answered by Django (:func:`chatapp.views.failures.refusals`), in the form that
-was asked for and with the headers of every other answer.
+A length given in the headers is used only to refuse. Otherwise bytes are counted as they arrive,
+and nothing more is read once they are too many. Django answers the refusal
+(:func:`chatapp.views.failures.refusals`), in the requested form and with the usual headers.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: Bytes that anybody may send: forms to sign in, and some room. Taking apart the 8 MB that are
-#: allowed otherwise takes the interpreter up to a second, which is for people who are known.
+#: Bytes that anybody may send, which is enough to sign in. Parsing the 8 MB that others may send
+#: takes the interpreter up to a second.
 ANYBODY_MAX = 256 * 1024
-#: What a browser wraps around an imported file.
+#: Bytes that a browser adds around an imported file.
 ENVELOPE = 1024 * 1024
 _REFUSAL = "palimpsest.refusal"
-#: Who sends a file to be imported just now: one each, or one person could fill the disk.
+#: The people who are uploading a file to import: one each, or one person could fill the disk.
 _importing: set[int] = set()
 
 
 class MeasuredRequest(ASGIRequest):
-    """Django's request, which knows how long its body is when no header says so.
+    """Django's request, with the body's length even if no header gives it.
 
-    Django takes a form in chunks for an empty one, and finds neither field nor file in it.
+    Without it, Django takes a chunked form for an empty one, and finds no fields or files in it.
     """
 
     def __init__(self, scope: Scope, body_file: IO[bytes]) -> None:
@@ -60,45 +59,45 @@ class MeasuredRequest(ASGIRequest):
 
 
 def bounded(application: Application) -> Application:
-    """The application behind the limits of this module."""
+    """The application with the limits of this module."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await application(scope, receive, send)
             return
-        door = _Door(scope)
+        request_limits = _RequestLimits(scope)
         refused: UserFacingError | None = None
-        came = 0
+        received = 0
 
         async def counted() -> Message:
-            nonlocal came, refused
+            nonlocal received, refused
             message = await receive()
             if message["type"] == "http.request":
-                came += len(message.get("body", b""))
-                refused = await door.refusal(came)
-            # So an application lets go of what it has read, and does not answer.
+                received += len(message.get("body", b""))
+                refused = await request_limits.refusal(received)
+            # An application then drops what it has read, and does not answer.
             return {"type": "http.disconnect"} if refused else message
 
         try:
-            refused = await door.refusal(_said_length(scope))
+            refused = await request_limits.refusal(_said_length(scope))
             if refused is None:
                 await application(scope, counted, send)
             if refused is not None:
                 await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
         finally:
-            door.leave()
+            request_limits.leave()
 
     return checked
 
 
 def refusal_of(request: HttpRequest) -> UserFacingError | None:
-    """Why this request's body was not let in; None when it was."""
+    """The reason why this request's body was refused; None if it was not."""
     refusal: UserFacingError | None = getattr(request, "scope", {}).get(_REFUSAL)
     return refusal
 
 
-class _Door:
-    """The limits of one request. Asks who sends it only when that matters."""
+class _RequestLimits:
+    """The limits of one request. Looks up who sends it only if necessary."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -106,7 +105,7 @@ class _Door:
         self._person: int | None = None
 
     async def refusal(self, size: int) -> UserFacingError | None:
-        """What to answer to a request that brings ``size`` bytes; None when it may."""
+        """The refusal of a request with ``size`` bytes; None if it is allowed."""
         if size <= ANYBODY_MAX:
             return None
         if self._is_import and size > MAX_BYTES + ENVELOPE:
@@ -125,7 +124,7 @@ class _Door:
             return StorageUnavailable()
 
     async def _enter(self) -> UserFacingError | None:
-        """Why who sends this may not send so much; None when they may."""
+        """The reason why this sender may not send so much; None if they may."""
         headers = self._scope["headers"]
         sent = b"; ".join(value for name, value in headers if name.lower() == b"cookie")
         key = parse_cookie(sent.decode("latin-1")).get(settings.SESSION_COOKIE_NAME)
@@ -144,25 +143,25 @@ class _Door:
         return None
 
     def leave(self) -> None:
-        """The request has been answered."""
+        """Note that the request has been answered."""
         if self._is_import and self._person is not None:
             _importing.discard(self._person)
 
 
 def _said_length(scope: Scope) -> int:
-    """What the headers say; 0 when they say nothing that could be believed."""
+    """The length given in the headers; 0 if there is no usable one."""
     said = [value for name, value in scope["headers"] if name.lower() == b"content-length"]
     return max((int(value[:20]) for value in said if value.isdigit()), default=0)
 
 
 def _nothing_to_read() -> Receive:
-    """An empty body; what was sent stays with the server."""
+    """An empty body in place of the one that was sent."""
     messages: list[Message] = [{"type": "http.request", "body": b"", "more_body": False}]
 
     async def receive() -> Message:
         if messages:
             return messages.pop()
-        # Django listens for the end of the connection, until it has answered.
+        # Django waits here for the end of the connection until it has answered.
         never: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         return await never
 

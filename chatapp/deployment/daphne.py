@@ -1,4 +1,4 @@
-"""Daphne in this process: its limits, and an orderly end."""
+"""Daphne in this process, with limits and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from chatapp.deployment.proxies import behind
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of one websocket message and of one frame. Commands travel by HTTP, so that a larger one
-#: is a mistake or an attack.
+#: Bytes of one websocket message and of one frame. Commands use HTTP, so a larger one is a mistake
+#: or an attack.
 WEBSOCKET_MAX_SIZE = 1024 * 1024
 #: Seconds from the last byte of an HTTP request to the last of its answer.
 HTTP_TIMEOUT = 120
-#: Seconds between pings, and until an unanswered one closes the socket of a peer that vanished.
+#: Seconds between pings, and until an unanswered ping closes the socket.
 PING_INTERVAL = 20
 PING_TIMEOUT = 30
-#: Seconds that running turns get to store what they have. Then the process ends, and their leases
-#: expire as after a crash.
+#: Seconds for running turns to store their text. Then the process ends, and their leases expire as
+#: after a crash.
 SHUTDOWN_TIMEOUT = 10
-#: Bytes that may wait for a viewer who does not read; one message more at most. Whoever is cut off
-#: comes back, and is sent the state.
+#: Unsent bytes, apart from one message, at which a viewer who does not read is disconnected. The
+#: page reconnects and gets the state.
 UNSENT_MAX = 1024 * 1024
 
 
@@ -41,38 +41,38 @@ class PortInUse(Exception):
 
 
 class ViewerProtocol(WebSocketProtocol):  # type: ignore[misc]
-    """A socket with a bounded backlog, which a server may end with the codes that are a server's.
+    """A socket with a bounded backlog, which may be closed with the codes reserved for servers.
 
-    Autobahn's own check lets an application send 1000 and 3000 to 4999 only and raises for 1008,
-    1011 and 1012, of which the last two bring the page back. And nothing between a consumer and
-    the network waits for a peer that does not read: Twisted keeps what was written in memory.
+    Autobahn allows applications only 1000 and 3000 to 4999, and raises for 1008, 1011 and 1012, of
+    which the last two make the page reconnect. And without a bound, Twisted keeps in memory
+    whatever a peer does not read, since no consumer waits for it.
     """
 
     def serverSend(self, content: str | bytes, binary: bool = False) -> None:
-        """Send, or cut off a peer for whom too much waits already."""
+        """Send, or disconnect a peer with too large a backlog."""
         if self.state != self.STATE_OPEN:
-            # Gone while that was made for them. Autobahn would raise, and their end is no fault.
+            # Closed while the message was made, which is no error; Autobahn would raise.
             return
         if self._unsent() <= UNSENT_MAX:
             super().serverSend(content, binary)
             return
         if not self.transport.disconnecting:
             logger.info("A viewer who does not read is disconnected.")
-        # No close frame: it would wait behind the rest.
+        # Without a close frame, which would have to wait for the backlog.
         self.transport.abortConnection()
 
     def _unsent(self) -> int:
-        """Bytes that Twisted holds because the kernel takes no more."""
+        """Unsent bytes that Twisted holds."""
         transport = self.transport
         return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
     def serverClose(self, code: int | None = None) -> None:
-        """End the socket; a second time does nothing."""
+        """Close the socket; a second call does nothing."""
         self.sendCloseFrame(code=1000 if code is None else code, isReply=False)
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening IPv4 socket; port 0 takes a free one. Raises PortInUse, or OSError otherwise."""
+    """A listening IPv4 socket; port 0 takes a free one. Raises PortInUse, or another OSError."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -91,16 +91,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(listener: socket.socket, *, ready: Callable[[], None], proxies: int = 0) -> None:
-    """Answer on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before.
+    """Serve on ``listener`` until SIGTERM or SIGINT; ``ready`` is called once, just before.
 
-    ``proxies``: how many there are before this process, each of which appends to X-Forwarded-For.
+    ``proxies``: number of proxies in front, each of which appends to X-Forwarded-For.
     """
 
-    # The event loop itself holds tasks only weakly.
+    # Held here, since the event loop holds tasks only weakly.
     beginning: list[asyncio.Future[None]] = []
 
     def announce() -> None:
-        # What was loaded stays: the collector need never look at it.
+        # What is loaded now stays, so the garbage collector need not look at it.
         gc.freeze()
         gc.enable()
         beginning.append(asyncio.ensure_future(wiring.start()))
@@ -109,12 +109,12 @@ def serve(listener: socket.socket, *, ready: Callable[[], None], proxies: int = 
     WebSocketFactory.protocol = ViewerProtocol
     daphne_server.HTTPFactory = entrance.Factory
     server = entrance.StreamingServer(
-        # Not Daphne's own reading of the header, which believes what the sender wrote first.
+        # Not Daphne's own reading of the header, which trusts the sender's first entry.
         behind(get_default_application(), proxies),
         # Daphne closes the descriptor that it is given.
         endpoints=[f"fd:fileno={listener.detach()}"],
         http_timeout=HTTP_TIMEOUT,
-        # Daphne's own end of a socket has a code from which the page would not come back.
+        # Daphne would close a socket with a code after which the page does not reconnect.
         websocket_timeout=-1,
         websocket_max_message_size=WEBSOCKET_MAX_SIZE,
         websocket_max_frame_size=WEBSOCKET_MAX_SIZE,
@@ -123,15 +123,15 @@ def serve(listener: socket.socket, *, ready: Callable[[], None], proxies: int = 
         action_logger=None,
         server_name="palimpsest",
     )
-    # Not Daphne's ready_callable: that runs before the signal handlers are installed.
+    # Not Daphne's ready_callable, which runs before the signal handlers are installed.
     reactor.callWhenRunning(announce)
-    # Twisted's interfaces leave out ``self``, so that every argument looks shifted by one.
+    # Twisted's interfaces omit ``self``, so that every argument looks shifted by one.
     reactor.addSystemEventTrigger("before", "shutdown", _shut_down)  # type: ignore[arg-type]
     server.run()
 
 
 def _shut_down() -> defer.Deferred[None]:
-    """Make Twisted wait for the runner: without this, tasks end without their ``finally``."""
+    """Make Twisted wait for the runner; otherwise tasks end without their ``finally``."""
     return defer.Deferred.fromFuture(asyncio.ensure_future(_flush()))
 
 
@@ -141,5 +141,5 @@ async def _flush() -> None:
     except TimeoutError:
         logger.warning("Some turns were still running after %s seconds.", SHUTDOWN_TIMEOUT)
     except Exception:
-        # The process ends in any case; nobody else would say why a text is missing.
+        # The process ends anyway; without this, nobody would learn why a text is missing.
         logger.exception("The running turns could not be stored.")

@@ -1,13 +1,12 @@
-"""HTTP/1.1 as it comes in: bodies handed on while they arrive, and no patience without end.
+"""The HTTP/1.1 server: bodies are passed on as they arrive, and every wait is limited.
 
-Answers go out as fast as they are read: an application that sends piece by piece waits for whoever
-does not read them, and no answer gathers in memory.
+An application that sends its answer in pieces waits for a peer that does not read, so that no
+answer piles up in memory.
 
-By itself Twisted keeps a whole body, takes the forms in it apart in the event loop, and only then
-calls Daphne, which copies all of it into memory at once: 20 MB of ``a=b&`` from anybody froze
-everybody for 8 s. Here the application is called as soon as the headers have come. It takes the
-body piece by piece while the network waits for it, and refuses what it does not want before that
-has been read.
+By itself, Twisted stores a whole body, parses forms in the event loop, and only then calls Daphne,
+which copies the body into memory: 20 MB of ``a=b&`` from anybody blocked everybody for 8 s. Here
+the application is called once the headers have arrived. It reads the body in pieces while the
+network waits, and can refuse it before it is read.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from twisted.web.http import HTTPChannel
 
 logger = logging.getLogger(__name__)
 
-# Half of its methods have types, and the others cannot be called from where all have.
+# Some of its methods have types and some have none, which mypy refuses to call.
 _TwistedChannel: Any = HTTPChannel
 
-#: Bytes of a body that may wait for the application before the network is made to wait.
+#: Bytes of a body that may wait for the application before reading from the network pauses.
 BUFFER_MAX = 256 * 1024
-#: Bytes that a refused sender may still send before the connection is reset. Who has sent less
-#: than that beyond the refusal reads it; a reset may overtake it.
+#: Bytes that a refused sender may still send before the connection is reset. A sender with fewer
+#: bytes on the way can read the refusal; for others the reset may come first.
 LINGER_MAX = 4 * 1024 * 1024
 #: Key of an ASGI scope's extensions.
 _BODY = "palimpsest.body"
@@ -41,30 +40,30 @@ _BODY = "palimpsest.body"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a connection may wait for its peer. Times in seconds."""
+    """The time limits of a connection, in seconds."""
 
     headers: float = 20.0
-    """From the connection, or the first byte of a further request, to the end of the headers: what
-    Apache's mod_reqtimeout gives, too."""
+    """From the connection, or the first byte of a further request, to the end of the headers; the
+    same as Apache's mod_reqtimeout allows."""
     idle: float = 60.0
-    """Between two requests. A proxy in front must let go of a connection sooner."""
+    """Between two requests. A proxy in front must close idle connections sooner."""
     window: float = 20.0
-    """In which a body must either end, or bring ``window * rate`` bytes."""
+    """Within this time a body must end or bring ``window * rate`` bytes."""
     rate: int = 4096
-    """Bytes a second. A modem's; 200 MB may take fourteen hours at it, and get through."""
+    """Bytes per second: a modem's speed, at which 200 MB take fourteen hours."""
     linger: float = 2.0
-    """For reading and dropping what was on its way when a body was refused."""
+    """For reading and dropping the rest of a refused body."""
 
 
-#: What :func:`chatapp.deployment.daphne.serve` gives the connections.
+#: The limits that :func:`chatapp.deployment.daphne.serve` sets.
 PATIENCE = Patience()
 
 
 class Body:
-    """A request's body between the network and the application.
+    """A request's body on its way from the network to the application.
 
-    ``whole`` once its last byte has come. ``network`` is Twisted's transport, which is told to
-    pause when too much waits; ``invite`` sends 100 Continue, once, if the client waits for it.
+    ``whole`` is set once its last byte has arrived. ``network`` is Twisted's transport, which is
+    paused when too much waits. ``invite`` sends 100 Continue, once, if the client waits for it.
     """
 
     def __init__(self, network: Any, invite: Callable[[], None]) -> None:
@@ -78,7 +77,7 @@ class Body:
         self._news = asyncio.Event()
 
     def add(self, data: bytes) -> None:
-        """More has come."""
+        """Add bytes that have arrived."""
         if self._lost:
             return
         self._came += len(data)
@@ -89,24 +88,24 @@ class Body:
         self._news.set()
 
     def end(self) -> None:
-        """All has come."""
+        """Note that the body is complete."""
         self.whole = True
         self._news.set()
 
     def lose(self) -> None:
-        """Nothing more comes, or nobody wants it."""
+        """Note that no more bytes come, or that nobody wants them."""
         self._lost = True
         self._buffer.clear()
         self._news.set()
 
     def kept_up(self, least: int) -> bool:
-        """Whether ``least`` bytes came since this was last asked, or it was not for the peer."""
+        """Whether ``least`` bytes came since the last call, or the peer was not to blame."""
         good = self._held_up or self._came >= least
         self._came, self._held_up = 0, self._paused
         return good
 
     async def receive(self, after: Callable[[], Any]) -> dict[str, Any]:
-        """The next ASGI message of the body; ``after`` it is whole, those of Daphne."""
+        """The next ASGI message of the body; ``after`` the last one, Daphne's own messages."""
         if self._told:
             return cast(dict[str, Any], await after())
         self._invite()
@@ -124,38 +123,38 @@ class Body:
         return {"type": "http.request", "body": data, "more_body": not self._told}
 
 
-class _Elsewhere:
-    """In place of the file of a body that is not kept in one. Daphne reads nothing of it."""
+class _UnusedFile:
+    """A stand-in for the file that Daphne would read a body from, and does not here."""
 
     closed = True
 
     def seek(self, *where: int) -> None:
-        """There is nowhere to go."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """It never was open."""
+        """Do nothing."""
 
 
 class Request(WebRequest):  # type: ignore[misc]
-    """A request whose application is called when its headers have come."""
+    """A request whose application is called once its headers have arrived."""
 
     body: Body | None = None
-    """None where none comes: that is Daphne's own way."""
+    """None if there is no body; then Daphne handles the request as usual."""
     awaits_invitation = False
 
     def gotLength(self, length: int | None) -> None:
-        """The headers are whole; ``length`` is what they say of the body, None for chunks."""
+        """Handle the end of the headers; ``length`` is the body's, None for chunks."""
         if length == 0:
             super().gotLength(length)
             return
-        # A server may ignore the wish for another protocol (RFC 9110, section 7.8). A websocket
-        # begins with no body.
+        # A server may ignore a request to change the protocol (RFC 9110, section 7.8); that for a
+        # websocket has no body.
         self.requestHeaders.removeHeader(b"Upgrade")
         channel = self.channel
         self.method, self.uri = channel._command, channel._path
         self.clientproto = channel._version
         self.path = self.uri.partition(b"?")[0]
-        self.content = _Elsewhere()
+        self.content = _UnusedFile()
         self.body = Body(channel._networkProducer, self._invite)
         self.process()
 
@@ -165,14 +164,14 @@ class Request(WebRequest):  # type: ignore[misc]
         self.awaits_invitation = False
 
     def handleContentChunk(self, data: bytes) -> None:
-        """A piece of the body has come."""
+        """Handle a piece of the body."""
         if self.body is not None:
-            # The time to answer is counted from here.
+            # The time to answer counts from the last piece.
             self.request_start = time.time()
             self.body.add(data)
 
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
-        """The whole request has come."""
+        """Handle the end of the request."""
         if self.body is None:
             super().requestReceived(command, path, version)
         else:
@@ -180,11 +179,11 @@ class Request(WebRequest):  # type: ignore[misc]
 
     @property
     def is_half_read(self) -> bool:
-        """Whether some of the body is still to come."""
+        """Whether a part of the body is still to come."""
         return self.body is not None and not self.body.whole
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """An ASGI message of the application; an answer before the body's end is the last one."""
+        """Send an ASGI message; an answer before the end of the body closes the connection."""
         starts = message.get("type") == "http.response.start"
         if starts and not self.finished and self.channel is not None and self.is_half_read:
             message["headers"] = [*message.get("headers", ()), (b"Connection", b"close")]
@@ -192,15 +191,15 @@ class Request(WebRequest):  # type: ignore[misc]
         super().handle_reply(message)
 
     async def until_writable(self) -> None:
-        """Return when the peer has taken most of what was sent, or is gone."""
+        """Wait until the peer has read most of what was sent, or is gone."""
         channel = self.channel
         while channel is not None and not self.finished and not channel.writable.is_set():
             await channel.writable.wait()
-            # The time to answer is counted from here: the peer took its own until now.
+            # The time to answer counts from here; before, the peer was to blame.
             self.request_start = time.time()
 
     def check_timeouts(self) -> None:
-        """Cut an answer that stands still: ended in order, half of it would pass for all."""
+        """Abort an answer that stands still; ending it in order would make it look complete."""
         late = self.duration() > self.server.http_timeout
         if late and self._response_started and not self.finished and self.channel is not None:
             logger.warning("An answer is cut off: it made no progress for %g s.", self.duration())
@@ -209,20 +208,20 @@ class Request(WebRequest):  # type: ignore[misc]
             super().check_timeouts()
 
     def finish(self) -> None:
-        """The answer is complete."""
+        """Handle the end of the answer."""
         if self.body is not None:
             self.body.lose()
         super().finish()
 
     def connectionLost(self, reason: Failure) -> None:
-        """The peer is gone."""
+        """Handle the loss of the connection."""
         if self.body is not None:
             self.body.lose()
         super().connectionLost(reason)
 
 
 class Channel(_TwistedChannel):  # type: ignore[misc]
-    """One connection, which ends when its peer takes too long."""
+    """A connection with time limits for its peer."""
 
     patience = Patience()
     _deadline: Any = None
@@ -233,26 +232,26 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.writable = asyncio.Event()
-        # While the network takes what is written; Twisted has said otherwise at 64 kB unsent.
+        # Set while the network accepts data; Twisted clears it when 64 kB are unsent.
         self.writable.set()
 
     def pauseProducing(self) -> None:
-        """The network takes no more for now."""
+        """Pause: the network accepts no more for now."""
         self.writable.clear()
         super().pauseProducing()
 
     def resumeProducing(self) -> None:
-        """It has taken what there was."""
+        """Go on: the network accepts data again."""
         super().resumeProducing()
         self.writable.set()
 
     def connectionMade(self) -> None:
-        """Nothing has come yet, and it must not take long."""
+        """Begin to wait for the first headers."""
         super().connectionMade()
         self._within(self.patience.headers, self.timeoutConnection)
 
     def dataReceived(self, data: bytes) -> None:
-        """Bytes, of a request or of what was refused."""
+        """Handle received bytes, of a request or of a refused body."""
         if self._dropped is not None:
             self._dropped += len(data)
             if self._dropped > LINGER_MAX:
@@ -264,17 +263,17 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
         super().dataReceived(data)
 
     def allHeadersReceived(self) -> None:
-        """What follows is a body, or nothing."""
+        """Begin to wait for the body, if there is one."""
         self._within(self.patience.window, self._look_at_body)
         super().allHeadersReceived()
 
     def allContentReceived(self) -> None:
-        """The peer waits for us now."""
+        """Stop waiting for the peer, which now waits for the answer."""
         self._stop_waiting()
         super().allContentReceived()
 
     def requestDone(self, request: Request) -> None:
-        """An answer is complete: go on with the next request, or end."""
+        """Handle the end of an answer: go on with the next request, or close."""
         if request.is_half_read:
             self._linger()
             return
@@ -283,13 +282,13 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
         super().requestDone(request)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """The connection is gone."""
+        """Handle the loss of the connection."""
         self._stop_waiting()
         self.writable.set()
         super().connectionLost(reason)
 
     def _send100Continue(self) -> None:
-        """Called when a client asks whether to send its body: the application knows."""
+        """Leave 100 Continue to the application, which decides whether it wants the body."""
         if self.requests:
             self.requests[-1].awaits_invitation = True
 
@@ -310,7 +309,7 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
             self.timeoutConnection()
 
     def _look_at_idle(self) -> None:
-        """End a connection that is not used. Who still reads an answer uses it."""
+        """Close an idle connection. One whose peer still reads an answer is not idle."""
         unsent = _unsent(self.transport)
         if not unsent:
             self.timeoutConnection()
@@ -325,9 +324,9 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
         self._within(self.patience.idle, has_read)
 
     def _linger(self) -> None:
-        """Send what was answered, and drop what comes meanwhile.
+        """Send the answer, and drop what still arrives.
 
-        A socket that is closed with unread bytes is reset, and a reset overtakes the answer.
+        Closing a socket with unread bytes resets it, and the reset may overtake the answer.
         """
         self.requests.clear()
         self._dropped = 0
@@ -338,18 +337,18 @@ class Channel(_TwistedChannel):  # type: ignore[misc]
 
 
 def _unsent(transport: Any) -> int:
-    """Bytes that Twisted holds because the kernel takes no more."""
+    """Unsent bytes that Twisted holds."""
     return len(transport.dataBuffer) - int(transport.offset) + int(transport._tempDataLen)
 
 
 class Factory(HTTPFactory):  # type: ignore[misc]
-    """Makes the connections of a server."""
+    """Makes the server's connections."""
 
     protocol = Channel
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)
-        # Twisted's own deadline begins anew with each byte, a dripping one too.
+        # Twisted's own limit restarts with each byte, so that a slow drip never ends.
         self.timeOut = None
 
     def buildProtocol(self, addr: Any) -> Channel | None:
@@ -362,7 +361,7 @@ class Factory(HTTPFactory):  # type: ignore[misc]
 
 
 class StreamingServer(Server):  # type: ignore[misc]
-    """Daphne, whose applications read a body while it comes."""
+    """Daphne with applications that read a body while it arrives."""
 
     def __init__(self, application: Callable[..., Any], **options: Any) -> None:
         super().__init__(_reading(application), **options)
@@ -374,14 +373,14 @@ class StreamingServer(Server):  # type: ignore[misc]
         return super().create_application(protocol, scope)
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        """Called with each ASGI message of an application, which waits for its return."""
+        """Called with each ASGI message of an application, which waits until this returns."""
         await super().handle_reply(protocol, message)
         if isinstance(protocol, Request) and message.get("more_body"):
             await protocol.until_writable()
 
 
 def _reading(application: Callable[..., Any]) -> Callable[..., Any]:
-    """The application with its ``receive`` reading from the request's body, where there is one."""
+    """The application with a ``receive`` that reads from the request's body, if there is one."""
 
     async def called(scope: dict[str, Any], receive: Any, send: Any) -> None:
         body = scope.get("extensions", {}).pop(_BODY, None)

@@ -1,8 +1,8 @@
 """Several processes behind nginx on this machine: ``python -m chatapp.deployment.many``.
 
-It brings the database up to date, makes sure of the owner, starts one ``manage.py serve`` for
-each port and an nginx of its own before them, says where they are, and ends them all in order on
-SIGTERM, SIGINT, or when nginx ends. In a deployment systemd does this; see docs/operations.md.
+Migrates the database, creates the owner if necessary, starts one ``manage.py serve`` for each port
+and an nginx in front, and prints the address. Ends them all in order on SIGTERM, on SIGINT, or when
+nginx ends. In a deployment systemd does this; see docs/operations.md.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chatapp.deployment.nginx import site
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MANAGE = [sys.executable, "manage.py"]
-#: Seconds that a process may take to serve, and to end: it stores running replies first.
+#: Seconds for a process to start, and to stop, which includes storing running replies.
 START_TIMEOUT = 60
 STOP_TIMEOUT = 20
 _NEEDED = ("SECRET_KEY", "ALLOWED_HOSTS", "ALLOWED_ORIGINS", "DATABASE_URL", "REDIS_URL")
@@ -53,7 +53,7 @@ class CannotStart(Exception):
 
 @contextmanager
 def processes(ports: Sequence[int]) -> Iterator[list[subprocess.Popen[str]]]:
-    """A serving process for each port; entered once all of them serve. Raises CannotStart."""
+    """A context with a process for each port, entered once all serve. Raises CannotStart."""
     started: list[subprocess.Popen[str]] = []
     readers: list[threading.Thread] = []
     serving = [threading.Event() for _ in ports]
@@ -88,7 +88,7 @@ def _serve(port: int) -> subprocess.Popen[str]:
 
 
 def _pass_on(lines: IO[str], serves: threading.Event) -> None:
-    """Print what a process prints, until its end; ``serves`` is set when it serves, or ends."""
+    """Print what a process prints, until its end; sets ``serves`` when it serves or ends."""
     with lines:
         for line in lines:
             if line.startswith("Serving on "):
@@ -100,13 +100,13 @@ def _pass_on(lines: IO[str], serves: threading.Event) -> None:
 
 @contextmanager
 def proxy(listen: str, ports: Sequence[int]) -> Iterator[subprocess.Popen[bytes]]:
-    """An nginx of its own in a temporary folder. Raises CannotStart when there is none."""
+    """A context with an nginx in a temporary folder. Raises CannotStart if there is no nginx."""
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         raise CannotStart("nginx is not installed. On Debian and Ubuntu: apt-get install nginx")
     with tempfile.TemporaryDirectory(prefix="palimpsest-nginx-") as name:
         folder = Path(name)
-        # Its workers give up root's rights, and buffer large requests here.
+        # Its workers drop root's rights, and buffer large requests here.
         folder.chmod(0o755)
         servers = [f"127.0.0.1:{port}" for port in ports]
         host = listen.rpartition(":")[0]
@@ -124,7 +124,7 @@ def proxy(listen: str, ports: Sequence[int]) -> Iterator[subprocess.Popen[bytes]
 
 
 def run(listen: str, ports: Sequence[int]) -> int:
-    """Serve until told to end; the exit status. Raises CannotStart."""
+    """Serve until told to stop. Returns the exit status. Raises CannotStart."""
     missing = [name for name in _NEEDED if not os.environ.get(name)]
     if missing:
         raise CannotStart(f"Several processes need these settings, which have no value: {missing}.")
@@ -147,7 +147,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line; 1 and a sentence when it cannot start."""
+    """Run the command line. Returns 1, with a sentence, if it cannot start."""
     parser = argparse.ArgumentParser(prog="python -m chatapp.deployment.many", description=__doc__)
     parser.add_argument("--listen", default="127.0.0.1:8000", help="where nginx listens")
     parser.add_argument(

@@ -1,6 +1,6 @@
 """A site for nginx: ``python -m chatapp.deployment.nginx --name chat.example.org --port 8001 …``.
 
-Prints the site; several machines are named by ``--server host:port``.
+Prints the configuration; other machines are named by ``--server host:port``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 UPSTREAM = "palimpsest"
-# Names, addresses, ports, paths: nothing that would end a directive.
+# Names, addresses, ports and paths, without characters that would end a directive.
 _PLAIN = re.compile(r"[\w.:/\[\]*-]+")
 
 
@@ -28,11 +28,10 @@ def site(
 ) -> str:
     """The configuration of one site.
 
-    ``servers`` are ``host:port`` of the processes; ``listen`` is an address and port without TLS,
-    for tries on one machine; ``certificate`` and ``key`` are paths; ``body`` is what the proxy
-    keeps of a request before a process sees it, a little more than they take. Raises
-    ValueError for what nginx would misread, and when neither or both of ``listen`` and a
-    certificate are given.
+    ``servers`` are ``host:port`` of the processes. ``listen`` is an address and port without TLS,
+    for trials on one machine. ``certificate`` and ``key`` are paths. ``body`` is the largest
+    request that nginx accepts, slightly more than the processes do. Raises ValueError for values
+    that nginx would misread, and unless exactly one of ``listen`` and a certificate is given.
     """
     if bool(listen) == bool(certificate and key):
         raise ValueError("Give either a certificate with its key, or an address to listen on.")
@@ -48,7 +47,7 @@ def site(
     )
     values = {
         "UPSTREAM": UPSTREAM,
-        # Away for a second after two failures: a restart takes that long.
+        # Left out for a second after two failures, which is how long a restart takes.
         "SERVERS": _indented(f"server {one} max_fails=2 fail_timeout=1s;" for one in servers),
         "LISTEN": _indented(entrance),
         "NAME": name,
@@ -63,7 +62,7 @@ def _indented(lines: Iterable[str]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command line; 2 and a sentence when something cannot be."""
+    """Run the command line. Returns 2, with a sentence, for invalid arguments."""
     parser = argparse.ArgumentParser(prog="python -m chatapp.deployment.nginx", description=__doc__)
     parser.add_argument("--name", required=True, help="host name of the site")
     parser.add_argument(

@@ -1,6 +1,6 @@
-"""Files and folders that only the user who runs the program may read: 0600 and 0700.
+"""Files and folders that only the user who runs the program may read: modes 0600 and 0700.
 
-The database holds every conversation, and `var/` the key that signs sessions besides.
+The database holds all conversations; `var/` also holds the key that signs sessions.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-#: What SQLite and :mod:`chatapp.deployment.process_lock` put beside a database's file.
+#: Suffixes of what SQLite and :mod:`chatapp.deployment.process_lock` put beside a database.
 COMPANIONS = ("", "-wal", "-shm", "-journal", "-serving")
-#: Within `var/`, what everybody gets to see anyway: the static files.
+#: The folder within `var/` that everybody may read: the static files.
 PUBLIC = "static"
 
 
 def keep_private(var: Path, database: Path | None) -> None:
-    """Let nothing be written from now on that others can read, and close what they can.
+    """Make new files private, and existing ones that others can read.
 
-    ``database`` is SQLite's file, wherever it lies; its folder is left as it is outside of
-    ``var``, since it may be shared. What belongs to somebody else stays open: a system check
-    says so.
+    ``database`` is SQLite's file, anywhere. Its folder is left alone outside of ``var``, since it
+    may be shared. Files of other users stay as they are; a system check reports them.
     """
     os.umask(OTHERS)
     for path in open_to_others(var, database):
@@ -33,7 +32,7 @@ def keep_private(var: Path, database: Path | None) -> None:
 
 
 def open_to_others(var: Path, database: Path | None) -> Iterator[Path]:
-    """The folders and files of the program that others can read, write or enter."""
+    """The program's folders and files that others can read, write or enter."""
     for path in _private(var, database):
         try:
             mode = path.stat().st_mode
@@ -53,6 +52,6 @@ def _private(var: Path, database: Path | None) -> Iterator[Path]:
     for folder, names, files in os.walk(var):
         if Path(folder) == var and PUBLIC in names:
             names.remove(PUBLIC)
-        # Where a link leads is not ours to close.
+        # The target of a link is not ours to change.
         inside = (Path(folder, name) for name in (*names, *files))
         yield from (path for path in inside if not path.is_symlink())

@@ -1,12 +1,11 @@
-"""Detect other live processes by a file lock, faster than waiting for leases.
+"""A file lock that detects other live processes, faster than waiting for leases.
 
 The lease of a dead process expires after half a minute. But all processes of a SQLite database run
-on one computer, since its write-ahead log lies in their shared memory; so the system can tell at
-once. Each process holds a shared lock on a file beside the database from before its first lease
-until its death, whatever kills it. A process that gets the lock exclusively knows that every lease
-is a dead process's.
+on one computer, because they share its write-ahead log in memory. So each process holds a shared
+lock on a file beside the database, from before its first lease until it dies for whatever reason. A
+process that gets the lock exclusively knows that all leases belong to dead processes.
 
-With PostgreSQL there are leases only: an advisory lock goes with its connection, and a process
+With PostgreSQL there are only leases: an advisory lock ends with its connection, and a process
 outlives its connections.
 """
 
@@ -22,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProcessLock:
-    """The lock that the processes of one database share; ``path``: its file, None for no lock."""
+    """The lock shared by the processes of one database; ``path``: its file, None for no lock."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -30,10 +29,10 @@ class ProcessLock:
         self._file: BinaryIO | None = None
 
     def acquire(self, when_alone: Callable[[], object] | None = None) -> None:
-        """Hold the lock from now until this process dies. A second time does nothing.
+        """Hold the lock until this process dies. A second call does nothing.
 
-        ``when_alone`` is called first if no other process holds it; one that comes meanwhile
-        waits, so that nothing ``when_alone`` finds belongs to a living process.
+        ``when_alone`` is called first if no other process holds the lock. A process that starts
+        meanwhile waits, so that ``when_alone`` finds only leases of dead processes.
         """
         if self._path is None or self._acquired:
             return
@@ -42,7 +41,7 @@ class ProcessLock:
             self._file = self._path.open("ab")
             if when_alone is not None and _taken_alone(self._file):
                 when_alone()
-            # Between the two locks another process may be alone for a moment: we hold no lease yet.
+            # Another process may be alone for a moment here, but we hold no lease yet.
             fcntl.flock(self._file, fcntl.LOCK_SH)
         except OSError as error:
             logger.warning("Other processes of this database cannot be detected: %s", error)

@@ -1,8 +1,8 @@
-"""Whose request it is behind proxies: the address in X-Forwarded-For that a trusted one wrote.
+"""The client's address behind proxies, from the X-Forwarded-For entry of a trusted one.
 
-Each proxy appends the address that it was reached from. Whoever sends the request writes what they
-like before that, so entries are counted from the end: with two proxies the last but one is what
-the outer of them saw.
+Each proxy appends the address that it was reached from, after whatever the sender wrote. So entries
+are counted from the end: with two proxies, the last but one is the address that the outer proxy
+saw.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Any
 Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
-# Some proxies add the port: 192.0.2.1:443, [2001:db8::1]:443.
+# Some proxies append the port: 192.0.2.1:443, [2001:db8::1]:443.
 _ENTRY = re.compile(r"\[(?P<in_brackets>[^\]]*)\](?::\d+)?|(?P<with_port>[\d.]+):\d+|(?P<bare>.*)")
 
 
 def forwarded_for(headers: Iterable[tuple[bytes, bytes]], proxies: int) -> str | None:
-    """The address that the outermost of so many trusted proxies saw; None when none says one.
+    """The address that the outermost of ``proxies`` trusted proxies saw; None if there is none.
 
-    Fewer entries than proxies: the request has not come by all of them, so nothing that it says
-    is believed.
+    With fewer entries than proxies, the request did not pass all of them, and nothing in the header
+    is trusted.
     """
     lines = [value for name, value in headers if name.lower() == b"x-forwarded-for"]
     entries = [entry.strip() for entry in b",".join(lines).decode("latin-1").split(",")]
@@ -37,11 +37,11 @@ def forwarded_for(headers: Iterable[tuple[bytes, bytes]], proxies: int) -> str |
 
 
 def behind(application: Application, proxies: int) -> Application:
-    """The ASGI application with ``scope["client"]`` as so many trusted proxies tell it."""
+    """The ASGI application with ``scope["client"]`` replaced by the address behind the proxies."""
 
     async def told(scope: Scope, receive: Any, send: Any) -> None:
         address = forwarded_for(scope.get("headers", ()), proxies)
-        # The port is the proxy's.
+        # 0, because the known port is the proxy's.
         here = scope if address is None else {**scope, "client": [address, 0]}
         await application(here, receive, send)
 

@@ -1,6 +1,6 @@
-"""A filter for the log: a request that Django refuses is one line, not a traceback.
+"""A log filter that reduces a request refused by Django to one line without a traceback.
 
-Anybody can send what no form of ours does; a traceback is for what somebody has to mend.
+Anybody can send malformed requests; a traceback is for errors that somebody must fix.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.http import UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 
-#: What Django raises for a request that it does not take, wherever its body is first looked at.
+#: The errors that Django raises for a malformed request when its body is first read.
 UNREADABLE = (SuspiciousOperation, BadRequest, MultiPartParserError, UnreadablePostError)
 
 
 class RefusalFilter(logging.Filter):
-    """Takes the traceback of a refused request off its record, which becomes a warning."""
+    """Removes the traceback of a refused request and makes its record a warning."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Let every record through."""
+        """Change the record if necessary, and let it through."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, UNREADABLE):
             record.exc_info = record.exc_text = None

@@ -1,6 +1,6 @@
-"""How static files are stored for serving: hashed, compressed, each in one request.
+"""The storage of static files: hashed, compressed, each fetched with one request.
 
-Our scripts and style sheets lose their comments, and a sheet takes in the parts that it imports.
+Comments are removed from our scripts and style sheets, and imported parts are put into a sheet.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ OUR_SHEETS = "css/"
 
 IMPORT = re.compile(r'^@import "([^"]+)";$', re.MULTILINE)
 
-#: A comment with the white space before it, or a string, in which there is none.
+#: A comment with the white space before it, or a string, which must stay as it is.
 COMMENT = re.compile(r"""("[^"]*"|'[^']*')|\s*/\*.*?\*/""", re.DOTALL)
 
 
 class StaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
-    """Whitenoise's, which minifies ``static/js`` and joins the sheets of ``static/css``.
+    """Whitenoise's storage, which also minifies ``static/js`` and joins ``static/css``.
 
-    Comments and white space are a fifth of what a browser would fetch; names stay as they are.
-    Parts would be fetched one by one, and only when the sheet that imports them is there.
+    Comments and white space are a fifth of what a browser would fetch; names are not shortened.
+    Browsers would fetch imported parts one by one, and only after the sheet itself.
     """
 
     def _save(self, name: str, content: File[bytes]) -> str:
@@ -39,15 +39,15 @@ class StaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[
     def post_process(
         self, paths: dict[str, Any], dry_run: bool = False, **options: Any
     ) -> Iterator[Any]:
-        """Hash and compress all that was collected, with whole sheets in place of their parts."""
+        """Hash and compress the collected files, with joined sheets in place of their parts."""
         if not dry_run:
             paths = self._with_whole_sheets(paths)
         yield from super().post_process(paths, dry_run=dry_run, **options)
 
     def _with_whole_sheets(self, paths: dict[str, Any]) -> dict[str, Any]:
-        """The files to serve: a sheet as it is joined, which is what is hashed, and no parts.
+        """The files to serve: joined sheets, from which the hashes are made, without their parts.
 
-        Sheets are joined from their sources each time: Django copies only what has changed, and
+        Sheets are joined from their sources each time, since Django copies only changed files, and
         that may be a part alone.
         """
         parts: set[str] = set()

@@ -1,1 +1,1 @@
-"""Events, who receives them, and what a screen shows."""
+"""Events, the bus that carries them to viewers, and the values that a screen shows."""

@@ -1,7 +1,7 @@
 """Publish/subscribe within this process, bridged to others by the channel layer.
 
 Viewers in this process are served directly, those of other processes through the channel layer.
-Both may lose anything: the database is the truth, and a viewer that finds a gap reads it again.
+Both ways may lose events. The database is the truth, and a viewer that finds a gap reads it again.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from chatapp.rendering.pool import RenderingPool
 
 logger = logging.getLogger(__name__)
 
-# A viewer that is this far behind gets one ``state`` instead.
+# Events waiting for one viewer; a viewer further behind gets one ``state`` instead.
 BACKLOG = 200
-# Seconds. A call of the layer takes less than a millisecond; one that takes so long is given up,
-# since a reply waits for it, and for a while the layer is left alone.
+# Seconds. A call of the layer takes less than a millisecond. One that takes this long is given up,
+# because a reply waits for it, and the layer is not used for ``LAYER_REST`` seconds.
 LAYER_PATIENCE = 1.0
 LAYER_REST = 2.0
 
 
 class Layer(Protocol):
-    """The part of a Channels layer that is used here."""
+    """The part of a Channels layer that the bus uses."""
 
     async def new_channel(self) -> str:
-        """A name to receive on."""
+        """Make a channel to receive on; returns its name."""
 
     async def receive(self, channel: str) -> dict[str, Any]:
-        """The next message."""
+        """Wait for the next message."""
 
     async def group_add(self, group: str, channel: str) -> None:
-        """Subscribe."""
+        """Subscribe a channel to a group."""
 
     async def group_discard(self, group: str, channel: str) -> None:
-        """Unsubscribe."""
+        """Unsubscribe a channel from a group."""
 
     async def group_send(self, group: str, message: dict[str, Any]) -> None:
-        """Publish."""
+        """Publish to a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """An event in both formats, made once for all viewers."""
+    """An event as JSON and as HTML, made once for all viewers."""
 
     type: str
     event_no: int
@@ -60,7 +60,7 @@ class Published:
 
 @dataclass(slots=True, eq=False)
 class Subscription:
-    """One viewer's queue of events still to be sent. Iterating waits for more."""
+    """One viewer's queue of events. Iterating waits for the next one."""
 
     _waiting: deque[Published] = field(default_factory=deque)
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,7 +77,7 @@ class Subscription:
         self._arrived.set()
 
     async def next(self) -> Published | None:
-        """The next event; None when some were lost."""
+        """The next event; None if some were lost."""
         while True:
             if self.overflowed:
                 self.overflowed = False
@@ -89,9 +89,9 @@ class Subscription:
 
 
 class Bus:
-    """Publishes events and hands out subscriptions.
+    """Publishes events to subscribers.
 
-    ``layer`` is None when there is only this process. ``render`` makes an event's HTML, of texts
+    ``layer`` is None when there is only this process. ``render`` makes an event's HTML from texts
     that ``pool`` has rendered before.
     """
 
@@ -114,16 +114,16 @@ class Bus:
         self._settling_later: set[asyncio.Task[None]] = set()
 
     def watched(self, conversation_id: int) -> bool:
-        """Whether anybody may be looking; always so when there are other processes."""
+        """Whether anybody may be looking; always True when there are other processes."""
         return self._layer is not None or conversation_id in self._viewers
 
     @property
     def lossy(self) -> bool:
-        """Whether events may be lost on their way without anybody noticing."""
+        """Whether events may be lost without any sign of it."""
         return self._layer is not None
 
     async def publish(self, event: Event, html: str | None = None) -> None:
-        """Tell every viewer. ``html`` is the event's fragment when it is made already."""
+        """Send an event to every viewer. ``html`` is its fragment if that exists already."""
         if not self.watched(event.conversation_id):
             return
         if html is None and (bodies := fragments.bodies_of(event)):
@@ -139,7 +139,7 @@ class Bus:
             await self._send(event.conversation_id, published)
 
     async def nudge(self, conversation_id: int) -> None:
-        """Have every viewer read the state again."""
+        """Make every viewer read the state again."""
         self._deliver(conversation_id, None)
         if self._layer is not None:
             await self._send(conversation_id, None)
@@ -164,13 +164,13 @@ class Bus:
                 async with asyncio.timeout(LAYER_PATIENCE):
                     await self._layer.group_send(_group(conversation_id), message)
             except Exception as error:
-                # Viewers elsewhere look at the database by themselves; the reply must go on.
+                # Viewers in other processes look at the database by themselves; the reply goes on.
                 self._rests_until = now() + LAYER_REST
-                _complain("The channel layer did not take an event.", error)
+                _log_failure("The channel layer did not take an event.", error)
 
     @asynccontextmanager
     async def subscribe(self, conversation_id: int) -> AsyncIterator[Subscription]:
-        """Everything published from now on, until the context is left."""
+        """A subscription to everything published until the context is left."""
         viewer = Subscription()
         self._viewers[conversation_id].add(viewer)
         try:
@@ -185,9 +185,9 @@ class Bus:
                 await self._settle(conversation_id)
 
     async def _settle(self, conversation_id: int) -> None:
-        """Be in the conversation's group exactly while somebody here looks at it.
+        """Join or leave the conversation's group, depending on whether anybody here looks at it.
 
-        One at a time: who comes while the last one leaves must not be taken out with them.
+        One call at a time: a viewer who comes while the last one leaves must stay subscribed.
         """
         if self._layer is None:
             return
@@ -201,8 +201,8 @@ class Bus:
                         self._joined.discard(conversation_id)
                         await self._layer.group_discard(_group(conversation_id), self._channel)
             except Exception as error:
-                # Viewers look at the database by themselves meanwhile.
-                _complain("The channel layer did not answer.", error)
+                # Until then, viewers look at the database by themselves.
+                _log_failure("The channel layer did not answer.", error)
                 later = asyncio.create_task(self._settle_later(conversation_id))
                 self._settling_later.add(later)
                 later.add_done_callback(self._settling_later.discard)
@@ -219,12 +219,12 @@ class Bus:
         self._joined.add(conversation_id)
 
     async def _receive(self, layer: Layer) -> None:
-        """Pass on what other processes publish, for as long as this process lives."""
+        """Deliver what other processes publish, as long as this process lives."""
         while True:
             try:
                 message = await layer.receive(self._channel)
             except Exception:
-                # Redis raises many kinds, and whoever waits for its news waits on.
+                # Redis raises many kinds of errors; receiving must go on after any of them.
                 logger.warning("The channel layer failed; trying again.", exc_info=True)
                 await asyncio.sleep(1)
                 continue
@@ -240,7 +240,7 @@ class Bus:
             async with asyncio.timeout(LAYER_PATIENCE):
                 await self._layer.group_send("readiness", {"type": "readiness"})
         except Exception as error:
-            _complain("The channel layer does not answer.", error)
+            _log_failure("The channel layer does not answer.", error)
             return False
         return True
 
@@ -254,9 +254,9 @@ class Bus:
 
 @contextmanager
 def _cancellable() -> Iterator[None]:
-    """Let a task that is cancelled in the block know it where the block does not.
+    """Make a task that is cancelled inside the block stop at the block's end at the latest.
 
-    Redis's client sends by ``asyncio.wait_for``, which before Python 3.12 swallows a cancellation
+    Redis's client sends with ``asyncio.wait_for``, which before Python 3.12 swallows a cancellation
     that comes just as its work is done: a reply would go on after Stop.
     """
     task = asyncio.current_task()
@@ -267,8 +267,8 @@ def _cancellable() -> Iterator[None]:
         raise asyncio.CancelledError
 
 
-def _complain(sentence: str, error: Exception) -> None:
-    """Log it; with a traceback unless the layer was merely too slow, as on a busy computer."""
+def _log_failure(sentence: str, error: Exception) -> None:
+    """Log an error, without a traceback if the layer was only too slow."""
     if isinstance(error, TimeoutError):
         logger.warning("%s It had %g s.", sentence, LAYER_PATIENCE)
     else:
@@ -276,7 +276,7 @@ def _complain(sentence: str, error: Exception) -> None:
 
 
 def _received(event: dict[str, Any] | None) -> Published | None:
-    """An event of another process; None, to read again, for what another release may send."""
+    """An event of another process; None (read again) if another release sent something unknown."""
     if event is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Events of a conversation. Their names and fields are a contract with readers of the JSON.
+"""The events of a conversation. Their names and fields are a contract with readers of the JSON.
 
 With ``?format=json`` the websocket sends each event as :meth:`Event.as_json` makes it.
 """
@@ -21,11 +21,11 @@ from chatapp.live.view_models import (
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """An event that every viewer of the conversation is told."""
+    """An event that is sent to every viewer of the conversation."""
 
     type: ClassVar[str]
     conversation_id: int
-    """The row's id; for routing, never sent."""
+    """The row's id, for routing; never sent."""
     event_no: int
     at: datetime
 
@@ -95,7 +95,7 @@ class ToolStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFinished(Event):
-    """A tool answered, or could not."""
+    """A tool answered or failed."""
 
     type = "tool-finished"
     turn: int
@@ -132,24 +132,25 @@ class CompressionStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionProgress(Event):
-    """Tokens of summary written so far, and of how many messages; 0 if not known."""
+    """The tokens of the summary written so far, and the messages in it; 0 if unknown."""
 
     type = "compression-progress"
     tokens_written: int
     message_count: int = 0
     part: int = 1
-    """The part of the summary that is being written, 1 and up."""
+    """Number of the part being written, from 1."""
     parts: int = 1
     first_seq: int = 0
     through_seq: int = 0
-    """The messages of this part; 0 if not known."""
+    """First and last message of this part; 0 if unknown."""
     seconds_left: int | None = None
-    """By how long the finished parts took; None while there is none."""
+    """Estimate from the finished parts; None while there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionCompleted(Event):
-    """A run ended, well or not. Tokens are calibrated, usage is a share of the budget."""
+    """A run ended, with or without success. Tokens are calibrated; usage is a share of the
+    budget."""
 
     type = "compression-completed"
     trigger: str
@@ -160,7 +161,7 @@ class CompressionCompleted(Event):
     usage_before: float
     usage_after: float
     reason: str
-    """A sentence; empty on success."""
+    """Why it did not succeed, in a sentence; empty on success."""
     code: str
     degraded: bool
     duration: float
@@ -197,7 +198,7 @@ class MessageChanged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class TitleChanged(Event):
-    """The conversation has another title."""
+    """The conversation has a new title."""
 
     type = "title-changed"
     title: str
@@ -213,11 +214,11 @@ class Context(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Error(Event):
-    """A failure that ends no turn.
+    """A failure that does not end a turn.
 
-    With ``turn`` and ``seq`` it is why the turn's reply is late: the model server refused for now
-    and is asked again by itself ``retry_after`` seconds after ``fields["since"]``. Until the first
-    piece comes, the open turn holds it as its error, for who comes meanwhile.
+    With ``turn`` and ``seq`` it tells why that turn's reply is late: the model server refused for
+    now and is asked again ``retry_after`` seconds after ``fields["since"]``. The open turn keeps it
+    as its error until the reply begins, for pages that are opened meanwhile.
     """
 
     type = "error"
@@ -226,5 +227,5 @@ class Error(Event):
     seq: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """See :meth:`Event.as_json`; ``turn`` and ``seq`` only where they say something."""
+        """See :meth:`Event.as_json`; ``turn`` and ``seq`` are left out when there is no turn."""
         return {name: value for name, value in super().as_json().items() if value is not None}

@@ -1,4 +1,4 @@
-"""View models: the values that a page, a fragment and JSON show alike."""
+"""View models: the values that pages, fragments and JSON have in common."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def as_json(value: Any) -> Any:
-    """Times as ISO 8601 in UTC, dataclasses as objects, everything else as it is."""
+    """The value for JSON: times as ISO 8601 in UTC, dataclasses as objects, others unchanged."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, datetime):
@@ -56,17 +56,17 @@ class MessageView(View):
     masked: bool = False
     superseded: bool = False
     replaces: bool = False
-    """Superseded messages stand right before it: an earlier text, or what followed that."""
+    """Superseded messages, an earlier text or what followed it, stand right before this one."""
     client_msg_id: str | None = None
     model: str = ""
-    """The model that wrote it; empty for the other roles."""
+    """The model that wrote the message; empty for other roles."""
     usage: dict[str, Any] = field(default_factory=dict)
-    """Of the reply that ended a turn: what the turn cost, as in :class:`TurnView`; else empty."""
+    """For the reply that ended a turn, the turn's usage as in :class:`TurnView`; else empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnView(View):
-    """One turn. While it is open, ``text`` is what its reply (message ``seq``) has so far."""
+    """One turn. While it is open, ``text`` is the text so far of its reply (message ``seq``)."""
 
     turn: int
     status: str
@@ -76,22 +76,22 @@ class TurnView(View):
     reply_seq: int | None
     """The turn's first assistant message."""
     seq: int | None = None
-    """The assistant message that is being, or was last, written."""
+    """The assistant message that is being written, or was written last."""
     text: str = ""
     reasoning: str = ""
     started_at: datetime | None = None
     first_token_at: datetime | None = None
     finished_at: datetime | None = None
     error: dict[str, Any] | None = None
-    """Why it ended so."""
+    """The error with which the turn ended."""
     retry_notice: dict[str, Any] | None = None
-    """While it is open, the error after which the model server is asked again."""
+    """Why the reply is late: the error after which the model server is asked again."""
     finish_reason: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
     """prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when
     unknown."""
     ruler_tokens: int = 0
-    """Tokens of the reply by the chat's own ruler, where the model server does not say."""
+    """Tokens of the reply by our own ruler, if the model server does not report them."""
 
     @property
     def open(self) -> bool:
@@ -107,26 +107,26 @@ class TurnView(View):
 
 @dataclass(frozen=True, kw_only=True)
 class CompressionView(View):
-    """The active summary, and the run that is under way, if any."""
+    """The active summary, and the present run if there is one."""
 
     running: bool = False
     trigger: str = ""
     locks_input: bool = False
     started_at: datetime | None = None
     messages_under_way: int = 0
-    """Messages that the run takes in; 0 where that is not known."""
+    """Messages that the run covers; 0 if unknown."""
     tokens_written: int = 0
-    """Tokens of summary that it has written, as far as is known."""
+    """Tokens that the run has written, as far as known."""
     part: int = 1
-    """The part of the summary that it is at, 1 and up."""
+    """Number of the part being written, from 1."""
     parts: int = 1
     part_first_seq: int = 0
     part_through_seq: int = 0
-    """The messages of this part; 0 where that is not known."""
+    """First and last message of this part; 0 if unknown."""
     seconds_left: int | None = None
-    """Until it is done; None where that cannot be told."""
+    """Estimate until the run is done; None if there is none."""
     interrupted: bool = False
-    """The last run was asked for by its owner and ended with its process."""
+    """The last run was requested by the owner and ended with its process."""
     version: int = 0
     boundary: int = 0
     """``seq`` of the last message that the summary stands for; 0 for none."""
@@ -139,22 +139,22 @@ class CompressionView(View):
     tokens_after: int = 0
     model: str = ""
     edited: bool = False
-    """A person wrote in it, after the model."""
+    """A person edited the summary after the model wrote it."""
     degraded: bool = False
     extracted: list[dict[str, Any]] = field(default_factory=list)
-    """The parts that an extract made because no model could: part, parts, first_seq, through_seq
-    and the reason of each."""
+    """The parts that an extract wrote because no model could: part, parts, first_seq, through_seq
+    and reason of each."""
     can_undo: bool = False
     undoes: str = ""
-    """The trigger of what Undo takes back."""
+    """The trigger of the version that Undo takes back."""
     can_redo: bool = False
     redoes: str = ""
-    """The trigger of what Redo brings back."""
+    """The trigger of the version that Redo brings back."""
     truncated_through: int = 0
     truncated_count: int = 0
-    """Messages after the boundary that are left out of what the model sees."""
+    """Messages after the boundary that the model does not see."""
     truncated_because: str = ""
-    """The end of a sentence."""
+    """The reason, as the end of a sentence."""
     off: bool = False
     """The conversation is compressed only when its owner asks for it."""
 
@@ -164,9 +164,9 @@ class Carried:
     """The part of a summary that came from the conversation that this one continues."""
 
     code: str = ""
-    """Of that conversation; empty when it was deleted, or there is none."""
+    """Code of that conversation; empty if it was deleted or there is none."""
     lines: frozenset[str] = frozenset()
-    """As they stood in the summary then; their sources are that conversation's messages."""
+    """Lines as they were in the summary then; their sources are that conversation's messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class ContextView(View):
     pinned: int
     tail: int
     adjustment: int = 0
-    """Tokens that the model counts more (or fewer) than the ruler, in all."""
+    """Tokens by which the model's count differs from the ruler's, in total."""
     total: int
     usage: float
     """Share of the budget."""
@@ -193,7 +193,7 @@ class ContextView(View):
 
 @dataclass(frozen=True, kw_only=True)
 class ConversationView(View):
-    """The conversation itself."""
+    """The conversation's own figures and settings."""
 
     code: str
     title: str
@@ -209,7 +209,7 @@ class ConversationView(View):
     archived: bool = False
     threshold: float | None = None
     keep_turns: int | None = None
-    """None: the deployment's own."""
+    """Both None: the deployment's default."""
     compression_off: bool = False
 
 
@@ -224,9 +224,9 @@ class ConversationLink(View):
     archived: bool = False
     answering: bool = False
     unseen: bool = False
-    """A reply has ended since its owner last looked."""
+    """A reply has ended since the owner last looked."""
     begun_as: str = ""
-    """``branch`` or ``continuation`` of another conversation, whose title it began with."""
+    """``branch`` or ``continuation`` if the conversation was made from another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,14 +248,14 @@ class PageView(View):
     turn: TurnView | None
     """The open turn."""
     turns: list[TurnView]
-    """The ended turns of ``messages`` that did not end as complete, and the last one."""
+    """The ended turns of ``messages`` that are not complete, and the last one."""
     compression: CompressionView
     context: ContextView
     has_older: bool = False
     has_newer: bool = False
     origin: Origin | None = None
-    """None: it began by itself, or what it came from was deleted."""
+    """None if it was made from no other conversation, or that one was deleted."""
 
     def turn_of(self, seq: int) -> TurnView | None:
-        """The ended turn whose last message is ``seq``, if there is something to say of it."""
+        """The ended turn whose last message is ``seq``, if the page has anything to say of it."""
         return next((turn for turn in self.turns if turn.seq == seq), None)

@@ -1,4 +1,4 @@
-"""One viewer's knowledge of the open reply and of compressions."""
+"""What one viewer has been shown of the open reply and of compressions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from chatapp.live.view_models import CompressionView, TurnView
 
-# What an end says of the run itself; the rest is the conversation as it was then.
+# The fields of ``compression-completed`` about the run itself; others are about the conversation.
 OUTCOME = (
     "trigger",
     "success",
@@ -27,7 +27,7 @@ OUTCOME = (
 
 @dataclass(slots=True, eq=False)
 class Reply:
-    """The open turn's reply as far as the viewer has it. Its pieces are shared by all viewers."""
+    """The part of the open turn's reply that the viewer has. Viewers share its pieces of text."""
 
     seq: int
     characters: int = 0
@@ -38,27 +38,27 @@ class Reply:
 
     @classmethod
     def of(cls, turn: TurnView) -> Reply:
-        """The reply of an open turn, as a state shows it."""
+        """The reply of an open turn, as shown by a state."""
         reply = cls(seq=turn.seq or 0)
         reply._add(turn.text, turn.reasoning)
         return reply
 
     def behind(self, delta: dict[str, Any]) -> bool:
-        """Whether something before this delta is missing."""
+        """Whether the viewer lacks text before this delta."""
         return bool(delta["offset"] > self.characters or delta["reasoning_offset"] > self.thoughts)
 
     def goes_on_with(self, delta: dict[str, Any]) -> bool:
-        """Take a delta that continues exactly; False for any other."""
+        """Add a delta that continues the reply exactly. False, with no change, for any other."""
         if (delta["offset"], delta["reasoning_offset"]) != (self.characters, self.thoughts):
             return False
         self._add(delta["text"], delta["reasoning"])
         return True
 
     def at_least(self, turn: TurnView) -> TurnView:
-        """The open turn with no less of its reply than the viewer has.
+        """The open turn with at least as much of its reply as the viewer has.
 
-        Words are stored before they are shown, unless the database takes none for a while; then
-        what it has is older than the screen.
+        Text is stored before it is shown, except while the database is away; then the stored text
+        is shorter than the shown one.
         """
         if turn.seq != self.seq:
             return turn
@@ -77,31 +77,31 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A compression that the viewer was told of."""
+    """A compression that was announced to the viewer."""
 
     trigger: str
     version: int
-    """The summary that was active when it began."""
+    """The version of the summary that was active when it began."""
     since: datetime | None
     """The time when it began."""
 
 
 @dataclass(slots=True, eq=False)
 class Compressions:
-    """The viewer's knowledge of runs: one that was told of a run is told of its end as well."""
+    """The runs announced to a viewer. Each announced beginning is followed by an announced end."""
 
     run: Run | None = None
     """The run under way."""
     owed: Run | None = None
-    """A run that a state has shown to be over, and whose end was not told yet."""
+    """A run that a state showed to be over, and whose end was not announced yet."""
     owed_at: float = 0.0
-    """When it is told at the latest, by the event loop's clock."""
+    """The latest time to announce that end, by the event loop's clock."""
     _version: int = 0
     _made_up: bool = False
-    """An end was told from what is stored: the run's own word may still come."""
+    """An end was announced from stored data, so the run's own event may still come."""
 
     def shown(self, now_is: CompressionView, *, tell_by: float) -> None:
-        """Take over the summary and the run that a state shows."""
+        """Take over the summary and the run of a state; ``tell_by``: see :attr:`owed_at`."""
         if not now_is.running:
             if self.run is not None:
                 self.owed, self.owed_at = self.run, tell_by
@@ -113,24 +113,24 @@ class Compressions:
         self._version = now_is.version
 
     def started(self, event: dict[str, Any]) -> None:
-        """A run begins; or the one under way is waited for from now on."""
+        """Note that a run has begun, or that a request now waits for it."""
         if self.run is not None:
             self.run = replace(self.run, trigger=event["trigger"])
         else:
             self._begins(event["trigger"], self._version, datetime.fromisoformat(event["at"]))
 
     def stands(self, version: int) -> None:
-        """Another summary is active."""
+        """Note the version of the active summary."""
         self._version = version
 
     def ended(self, *, running: bool, version: int, made_up: bool = False) -> None:
-        """An end was told. ``running``: another run is under way by now."""
+        """Note an announced end. ``running``: another run is under way now."""
         self.owed, self._made_up, self._version = None, made_up, version
         if not running:
             self.run = None
 
     def knows(self, end: dict[str, Any]) -> bool:
-        """Whether this end was told before the run's own word came; asked once for each."""
+        """Whether this end was announced before the run's own event came. Call once per event."""
         known = self._made_up and not end["success"]
         self._made_up = self._made_up and not known
         return known

@@ -1,1 +1,1 @@
-"""The models behind the chat."""
+"""The models that answer in the chat: their client, profiles and errors."""

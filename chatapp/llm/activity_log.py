@@ -1,7 +1,7 @@
-"""The activity log: one line of JSON for every call of a model. No text of anyone, no key.
+"""The activity log: one JSON line for each model call. It holds no text of anyone, and no key.
 
-A file a day, ``activity-YYYY-MM-DD.jsonl``. A line is written by one append, so that several
-processes may share a file.
+There is one file a day, ``activity-YYYY-MM-DD.jsonl``. Each line is written with one append, so
+that several processes may share a file.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from compression.exceptions import UserFacingError
 
 logger = logging.getLogger(__name__)
 
-#: What a page shows of one conversation, and how far back the files are read for it: a megabyte
-#: holds about 3,000 calls.
+#: Limits of what a page shows of one conversation: calls, bytes read (a megabyte holds about 3,000
+#: calls), and files.
 MOST_CALLS = 200
 MOST_READ_BYTES = 8 * 1024 * 1024
 MOST_FILES = 90
@@ -44,7 +44,7 @@ _subject: ContextVar[dict[str, Any] | None] = ContextVar("subject", default=None
 
 @contextmanager
 def about(**subject: Any) -> Iterator[None]:
-    """Calls made in this context are noted with these fields (conversation, turn, purpose …)."""
+    """A context in which calls are logged with these fields (conversation, turn, purpose …)."""
     token = _subject.set({**(_subject.get() or {}), **subject})
     try:
         yield
@@ -53,7 +53,7 @@ def about(**subject: Any) -> Iterator[None]:
 
 
 def conversation() -> int | None:
-    """The conversation for which calls are made in this context."""
+    """The conversation that calls in this context are made for; None if there is none."""
     found = (_subject.get() or {}).get("conversation")
     return found if isinstance(found, int) else None
 
@@ -63,19 +63,19 @@ class Calls:
     """The latest calls of one conversation."""
 
     calls: list[dict[str, Any]]
-    """Records as they were written, newest first."""
+    """Records as written, newest first."""
     complete: bool
-    """False: there may be older ones than were read."""
+    """False: older calls may exist that were not read."""
 
 
 def calls_of(directory: str, conversation_id: int) -> Calls:
-    """A conversation's calls in the log: bounded reading, from the newest file's end backwards.
+    """A conversation's calls in the log, read backwards from the newest file, within limits.
 
-    Synchronous; lines that are no records are passed over. Empty without a log.
+    Synchronous. Skips lines that are no records. Empty if there is no log.
     """
     found: list[dict[str, Any]] = []
     left = MOST_READ_BYTES
-    # Any line of this conversation holds these bytes: few lines have to be decoded.
+    # Every line of this conversation contains these bytes, so that few lines must be decoded.
     mark = f'"conversation": {conversation_id}'.encode()
     folder = Path(directory) if directory else None
     files = sorted(folder.glob("activity-*.jsonl"), reverse=True) if folder else []
@@ -92,7 +92,7 @@ def calls_of(directory: str, conversation_id: int) -> Calls:
 
 
 def _lines_backwards(path: Path, most: int) -> Iterator[bytes]:
-    """The last ``most`` bytes of a file as lines, last first; nothing if it is gone."""
+    """The lines in the last ``most`` bytes of a file, last first; none if the file is gone."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -108,7 +108,7 @@ def _record(line: bytes, conversation_id: int) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
     except ValueError:
-        # A line of another program, or the half of one before the part that was read.
+        # A line of another program, or the first line, cut by the limit of bytes.
         return None
     if not isinstance(record, dict) or record.get("conversation") != conversation_id:
         return None
@@ -116,21 +116,21 @@ def _record(line: bytes, conversation_id: int) -> dict[str, Any] | None:
 
 
 class ActivityLog:
-    """Appends records. ``directory`` empty: nothing is written."""
+    """Appends records; with an empty ``directory``, writes nothing."""
 
     def __init__(self, directory: str) -> None:
         self._directory = Path(directory) if directory else None
         self._failing = False
 
     async def write(self, record: dict[str, Any]) -> None:
-        """Append one line. A full disk is logged once and disturbs no chat."""
+        """Append one line. A failure, such as a full disk, is logged once and raises nothing."""
         if self._directory is not None:
             await asyncio.to_thread(self._append, record)
 
     def _append(self, record: dict[str, Any]) -> None:
         assert self._directory is not None
         now = datetime.now(UTC)
-        # ASCII only: a line separator or an escape sequence in a name cannot break the line.
+        # ASCII only, so that a line separator or escape sequence in a name cannot break the line.
         line = json.dumps({"at": now.isoformat(), **record}, ensure_ascii=True, default=str)
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ class ActivityLog:
 
 
 class RecordedClient:
-    """An :class:`chatapp.llm.client.LLMClient` whose every call leaves a line in the log."""
+    """An :class:`chatapp.llm.client.LLMClient` that logs every call."""
 
     def __init__(self, client: LLMClient, log: ActivityLog) -> None:
         self._client = client
@@ -169,7 +169,7 @@ class RecordedClient:
 
     @asynccontextmanager
     async def _recorded(self, record: dict[str, Any]) -> AsyncIterator[None]:
-        """Write the record when the call has ended, with how it ended and how long it took."""
+        """Write the record when the call has ended, with its result and duration."""
         begun = time.monotonic()
         try:
             yield

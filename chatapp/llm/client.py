@@ -1,6 +1,6 @@
-"""The contract of a chat model: what it is asked, what it streams, and what comes back whole.
+"""The contract of a chat model: requests, streamed chunks, whole replies.
 
-Everything above this room knows these values and the :class:`LLMClient` protocol only.
+Packages above this one know only these values and the :class:`LLMClient` protocol.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from chatapp.llm.errors import LLMError, MalformedReply
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One call of a model."""
+    """One model call."""
 
     model: str
     messages: tuple[Mapping[str, Any], ...]
     """OpenAI-style messages, sent exactly as they are."""
     tools: tuple[Mapping[str, Any], ...] = ()
-    """OpenAI-style tool definitions; none is offered when empty."""
+    """OpenAI-style tool definitions; if empty, no tool is offered."""
     max_tokens: int | None = None
-    """At most so many tokens of reply; None leaves it to the server."""
+    """Most tokens of the reply; None leaves it to the server."""
     response_format: Mapping[str, Any] | None = None
     """OpenAI-style ``response_format``; dropped for servers that refuse it."""
     include_usage: bool = True
     """Ask for token counts at the end of the stream; dropped for servers that refuse it."""
     on_retry: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
-    """Called with the reason and the seconds before each time that the server is asked again."""
+    """Called before each retry with the reason and the seconds until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextChunk:
-    """A piece of the reply, never empty, free of NUL and of halves of surrogate pairs."""
+    """A piece of the reply: not empty, without NUL and lone surrogates."""
 
     text: str
 
@@ -48,13 +48,13 @@ class ReasoningChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that the model wants called."""
+    """A call of a tool by the model."""
 
     id: str
-    """As the server gave it, or ``call_<n>`` when it gave none. Two calls may share one id."""
+    """The server's id, or ``call_<n>`` if it gave none. Two calls may share one id."""
     name: str
     arguments: str
-    """JSON as the model wrote it: unchecked, possibly cut short or empty."""
+    """JSON as the model wrote it: unchecked, possibly cut off or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +69,18 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The end of a reply, once and last. Without it the reply is not complete."""
+    """The end of a reply, sent once, as the last chunk. A reply without it is incomplete."""
 
     finish_reason: str
     """``stop``, ``length``, ``tool_calls``, ``content_filter``, ``refusal`` (the model's own) or
     the provider's own word."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: TokenUsage | None = None
-    """None when the server reported none."""
+    """None if the server reported none."""
     model: str = ""
-    """The name that the server answered with."""
+    """The model's name in the server's answer."""
     error: LLMError | None = None
-    """The server's complaint that came although the model had ended its reply."""
+    """An error that the server reported after the model had ended its reply."""
 
 
 Message = Mapping[str, Any]
@@ -106,31 +106,31 @@ class ModelInfo:
 
     name: str
     window: int | None = None
-    """Context window in tokens; None when it does not say."""
+    """Context window in tokens; None if the server does not say."""
     max_output_tokens: int | None = None
     source: str = ""
-    """The name of the field that the window was read from."""
+    """Name of the field that the window was read from."""
 
 
 class LLMClient(Protocol):
-    """A chat model, or many behind one address."""
+    """A chat model, or several behind one address."""
 
     def stream(self, request: ChatRequest) -> AbstractAsyncContextManager[AsyncIterator[Chunk]]:
-        """Ask, and get the reply piece by piece; :class:`Finished` comes once, last.
+        """Send a request; yields the reply in chunks, of which :class:`Finished` is the last.
 
-        Leaving the context closes the connection at once, whatever was still to come. Raises
+        Leaving the context closes the connection at once, even in the middle of a reply. Raises
         :class:`chatapp.llm.errors.LLMError` on entering or while iterating.
         """
 
     async def complete(self, request: ChatRequest, on_tokens: OnTokens | None = None) -> WholeReply:
-        """Ask, and get the whole reply.
+        """Send a request; returns the whole reply.
 
-        ``on_tokens`` is told how many pieces (about one token each) have come so far. Raises
+        ``on_tokens`` is called with the number of chunks (about one token each) so far. Raises
         :class:`chatapp.llm.errors.LLMError`.
         """
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """The models that can be asked. Raises :class:`chatapp.llm.errors.LLMError`."""
+        """The available models. Raises :class:`chatapp.llm.errors.LLMError`."""
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -153,9 +153,9 @@ def without_system_role(messages: Sequence[Message]) -> list[Message]:
 async def collect(
     stream: AbstractAsyncContextManager[AsyncIterator[Chunk]], on_tokens: OnTokens | None = None
 ) -> WholeReply:
-    """The whole of a stream; ``on_tokens`` as in :meth:`LLMClient.complete`.
+    """The whole reply of a stream; ``on_tokens`` as in :meth:`LLMClient.complete`.
 
-    Raises what the stream raises.
+    Raises what the stream raises, and MalformedReply when it has no :class:`Finished`.
     """
     text: list[str] = []
     reasoning: list[str] = []

@@ -1,7 +1,7 @@
-"""The model that is built in: no language model at all, and it says so.
+"""The built-in demo model: not a language model, and it says so.
 
-It reports what it was sent and quotes the lines that have to do with the question, so that a
-person can see what survived a compression. It needs no key and no network.
+It reports what it was sent and quotes the lines that share words with the question, so that people
+can see what a compression keeps. It needs no key and no network.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from chatapp.llm.errors import ContextOverflow
 from compression.ports import TokenCounter
 
 MODEL = "demo"
-#: Tokens: small, so that a compression is seen within a few minutes of chatting.
+#: Tokens. Small, so that a compression happens within a few minutes of chatting.
 WINDOW = 4096
 WORDS_PER_SECOND = 70.0
-#: Tokens of role and separators a message, as OpenAI's chat format has it.
+#: Tokens per message for role and separators, as in OpenAI's chat format.
 MESSAGE_OVERHEAD = 4
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*$")
@@ -54,30 +54,30 @@ _COMMON_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A request as the demo model reads it."""
+    """The demo model's view of a request."""
 
     question: str
     """The last user message."""
     from_user: tuple[str, ...]
     """The user's earlier messages, oldest first."""
     replies: int
-    """The number of the assistant's messages that it sees."""
+    """Number of the assistant's messages in the request."""
     summary: tuple[str, ...]
-    """The lines of the summary, without their bullets; empty when there is none."""
+    """The lines of the summary, without their bullets; empty if there is none."""
     constraints: tuple[str, ...]
-    """Those of them that stand under the heading of the constraints."""
+    """The summary's lines under the heading of the constraints."""
 
     @property
     def messages(self) -> int:
-        """The number of messages that it sees besides the system message."""
+        """Number of messages in the request besides the system message."""
         return len(self.from_user) + 1 + self.replies
 
 
 class DemoClient:
-    """An :class:`chatapp.llm.client.LLMClient` that answers by itself.
+    """An :class:`chatapp.llm.client.LLMClient` that answers without a server.
 
-    ``counter`` is the ruler that the usage is reported with. ``pause`` waits the given seconds
-    between two words; a test passes one that does not wait.
+    ``counter`` counts the reported usage. ``pause`` waits the given seconds between two words;
+    tests pass one that does not wait.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class DemoClient:
         return (ModelInfo(name=MODEL, window=WINDOW, max_output_tokens=WINDOW // 4, source=MODEL),)
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no connection."""
 
     async def _paced(self, words: list[str], finished: Finished) -> AsyncGenerator[Chunk, None]:
         for word in words:
@@ -140,7 +140,7 @@ class DemoClient:
 
 
 def look(messages: tuple[Mapping[str, Any], ...]) -> Seen:
-    """The demo model's reading of OpenAI-style messages."""
+    """The demo model's view of OpenAI-style messages."""
     system = "\n".join(_text_of(m) for m in messages if m.get("role") in {"system", "developer"})
     users = [_text_of(m) for m in messages if m.get("role") == "user"]
     summary: list[str] = []
@@ -167,7 +167,7 @@ def look(messages: tuple[Mapping[str, Any], ...]) -> Seen:
 
 
 def compose(seen: Seen, prompt_tokens: int) -> str:
-    """The answer, in Markdown: the same for the same request."""
+    """The answer, in Markdown: always the same for the same request."""
     parts = [
         "This is the built-in demo model, no language model: I cannot think, I can only show "
         "what reached me.",
@@ -212,7 +212,7 @@ def _what_you_asked(seen: Seen) -> str:
 
 
 def _related(seen: Seen) -> list[tuple[str, str]]:
-    """Up to four lines that share most words with the question, each with where it stands."""
+    """Up to four lines that share most words with the question, each with its place."""
     wanted = _terms(seen.question)
     lines = [("from the summary", text) for text in seen.summary]
     lines += [("from an earlier message", text) for text in seen.from_user]

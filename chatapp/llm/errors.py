@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 
 from compression.exceptions import UserFacingError
 
-#: Characters; what a card can show without scrolling.
+#: Characters that a card shows without scrolling.
 MAX_PROVIDER_MESSAGE = 500
 
 _TAG = re.compile(r"<(script|style)\b.*?(</\1\s*>|$)|<!--.*?(-->|$)|<[^<>]*>", re.I | re.S)
@@ -47,17 +47,17 @@ _SECRET = re.compile(
     r"|(?<=[Bb]earer )\S+|(?<=[Bb]asic )[A-Za-z0-9+/=]{8,}"
     r"|[?&](?:api_?key|key|token|access_token)=[^&\s]+",
 )
-#: Control characters, invisible ones, direction overrides and halves of surrogate pairs.
+#: Control characters, invisible ones, direction overrides and lone surrogates.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]+"
 )
 
 
 def clean_words(words: str, *, secrets: tuple[str, ...] = ()) -> str:
-    """A server's words on one line: no markup, control characters, key or URL credentials.
+    """A server's words on one line, without markup, control characters, keys or URL credentials.
 
-    ``secrets`` are exact strings to be removed, the key in use for instance. At most
-    :data:`MAX_PROVIDER_MESSAGE` characters come back.
+    ``secrets`` are exact strings to remove, such as the key in use. Returns at most
+    :data:`MAX_PROVIDER_MESSAGE` characters.
     """
     words = words[: MAX_PROVIDER_MESSAGE * 40]
     for secret in secrets:
@@ -74,8 +74,8 @@ def clean_words(words: str, *, secrets: tuple[str, ...] = ()) -> str:
 class LLMError(UserFacingError):
     """Root of the errors of a model server.
 
-    ``http_status`` is what the server answered, 0 when it did not answer or answered 200.
-    ``parameter`` names the part of the request that it objected to, when it said so.
+    ``http_status`` is the status of the answer; 0 if there was none, or it was 200. ``parameter``
+    is the part of the request that the server objected to, if it named one.
     """
 
     status = 502
@@ -98,12 +98,12 @@ class LLMError(UserFacingError):
 
     @property
     def provider_message(self) -> str:
-        """The server's own words, cleaned; empty when it had none."""
+        """The server's own words, cleaned; empty if it had none."""
         return str(self.fields.get("provider_message", ""))
 
 
 class ServerUnreachable(LLMError):
-    """No connection, or it was closed before any answer.
+    """There was no connection, or it was closed before any answer.
 
     ``passing`` is true when the same request may well succeed a moment later.
     """
@@ -118,7 +118,7 @@ class ServerUnreachable(LLMError):
 
 
 class ServerTimeout(LLMError):
-    """One of the client's limits has passed; ``fields["limit"]`` names it."""
+    """A time limit of the client has passed; ``fields["limit"]`` names it."""
 
     code = "llm_timeout"
     status = 504
@@ -135,13 +135,13 @@ class ServerTimeout(LLMError):
 
     @classmethod
     def of(cls, limit: str, seconds: float) -> ServerTimeout:
-        """The error of one limit: a key of ``SENTENCES``, and how long it is in seconds."""
+        """The error for a limit: its key in ``SENTENCES``, and its length in seconds."""
         sentence = cls.SENTENCES[limit].format(seconds=seconds)
         return cls(f"{sentence} Retry, or try another model.", limit=limit, seconds=seconds)
 
 
 class WrongKey(LLMError):
-    """The server wants a key, or another one."""
+    """The server requires a key, or a different one."""
 
     code = "llm_auth"
     default_message = (
@@ -161,7 +161,7 @@ class ModelUnknown(LLMError):
 
 
 class RateLimitedByServer(LLMError):
-    """Too many requests; ``retry_after`` is in seconds when the server said it."""
+    """Too many requests; ``retry_after`` is in seconds if the server gave it."""
 
     code = "llm_rate_limited"
     status = 503
@@ -180,7 +180,7 @@ class QuotaExhausted(LLMError):
 
 
 class ContextOverflow(LLMError):
-    """The request was too long for the model; ``fields["window"]`` when the server said it."""
+    """The request was too long for the model; ``fields["window"]`` if the server gave it."""
 
     code = "llm_context_overflow"
     default_message = (
@@ -190,7 +190,7 @@ class ContextOverflow(LLMError):
 
 
 class RequestRefused(LLMError):
-    """The server understood the request and will not have it."""
+    """The server understood the request and refused it."""
 
     code = "llm_bad_request"
     default_message = (
@@ -207,7 +207,7 @@ class ServerFault(LLMError):
 
 
 class MalformedReply(LLMError):
-    """The answer is not what an OpenAI-compatible server sends."""
+    """The answer is not one of an OpenAI-compatible server."""
 
     code = "llm_malformed"
     retryable = True
@@ -218,7 +218,7 @@ class MalformedReply(LLMError):
 
 
 class ReplyCut(LLMError):
-    """The stream ended and no terminal finish reason had come."""
+    """The stream ended without a finish reason."""
 
     code = "llm_cut"
     retryable = True
@@ -226,7 +226,7 @@ class ReplyCut(LLMError):
 
 
 class EmptyReply(LLMError):
-    """The model finished and had said nothing."""
+    """The model finished without a reply."""
 
     code = "llm_empty"
     retryable = True
@@ -234,7 +234,7 @@ class EmptyReply(LLMError):
 
 
 class OnlyReasoning(LLMError):
-    """The model finished with its thoughts, and no word of them was for the reader."""
+    """The model finished with reasoning but without a reply."""
 
     code = "llm_only_reasoning"
     retryable = True
@@ -259,7 +259,7 @@ class UnofferedToolCall(LLMError):
 
     @classmethod
     def of(cls, name: str) -> UnofferedToolCall:
-        """The error of a call of the tool of this name, which is the model's own word."""
+        """The error for a call of the tool with this name, which the model made up."""
         shown = clean_words(name)[:60]
         if not shown:
             return cls()
@@ -287,7 +287,7 @@ class ContentFiltered(LLMError):
 
 
 class ReplyTooLong(LLMError):
-    """The reply passed this program's own cap."""
+    """The reply exceeded this program's own limit."""
 
     code = "llm_reply_too_long"
     default_message = "The reply became too long for this program and was ended here."

@@ -1,9 +1,9 @@
-"""Lessons from a server's refusals, and for how long they are believed. Pure.
+"""Lessons from a server's refusals, and how long they are valid. Pure.
 
-One refusal is a hint: it may have been passing, or its figure misread. It is believed for an hour.
-After that the server is asked again as if nothing had been; when it refuses again, the lesson is
-confirmed and holds for a week. Whatever speaks against it ends it at once: a longer request that
-was answered, the server's own word, the operator.
+A first refusal may have been temporary, or its figure misread. Its lesson is valid for an hour;
+then the server is asked again as before. If it refuses again, the lesson is confirmed and valid for
+a week. Evidence against a lesson ends it at once: an answer to a longer request, the server's own
+figure, the operator's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-#: How long a lesson holds that was taught once, and one that was confirmed later.
+#: How long a new lesson is valid, and how long a confirmed one.
 TRIAL = timedelta(hours=1)
 BELIEVED = timedelta(days=7)
 
@@ -22,20 +22,20 @@ Value = bool | int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """One figure of a model that differs from what its server or the price data say."""
+    """One figure of a model that differs from the server's or the price data's."""
 
     value: Value
     first: datetime
     last: datetime
-    """When a refusal taught it, the first time and the last."""
+    """The times of the first and the last refusal that taught it."""
     confirmed: bool = False
 
     def holds(self, now: datetime) -> bool:
-        """Whether requests are made by it."""
+        """Whether requests follow the lesson at this time."""
         return now - self.last < (BELIEVED if self.confirmed else TRIAL)
 
     def as_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The lesson in the form that is stored."""
         return {
             "value": self.value,
             "first": self.first.isoformat(),
@@ -45,7 +45,7 @@ class Lesson:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Lesson:
-        """As :meth:`as_json` wrote it."""
+        """The lesson that :meth:`as_json` wrote."""
         return cls(
             value=stored["value"],
             first=datetime.fromisoformat(stored["first"]),
@@ -57,13 +57,13 @@ class Lesson:
 def taught(before: Lesson | None, value: Value, now: datetime, *, named: bool = True) -> Lesson:
     """The lesson after one more refusal.
 
-    ``named``: the server said this very figure. Where it says none, any refusal after the trial
-    confirms what was thought before.
+    ``named``: the server named this figure. If it named none, any refusal after the trial confirms
+    the earlier figure.
     """
     if before is None or now - before.last >= BELIEVED:
         return Lesson(value=value, first=now, last=now)
     tried = not before.holds(now) or before.confirmed
     if before.value == value or (not named and tried):
-        # What is taught twice in one trial may come from one and the same mistake.
+        # Two refusals within one trial may come from the same mistake, so they confirm nothing.
         return replace(before, last=now, confirmed=True) if tried else before
     return Lesson(value=value, first=now, last=now)

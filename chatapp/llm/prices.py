@@ -1,4 +1,4 @@
-"""Prices of models from the price data, which ``python -m chatapp.llm.prices`` reads offline."""
+"""Prices of models from offline price data, read by ``python -m chatapp.llm.prices``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from chatapp.llm.profiles import PriceFigures
 
 logger = logging.getLogger(__name__)
 
-#: Seconds; it takes half a one.
+#: Time limit in seconds; it takes half a second.
 PATIENCE = 60
 _FOLDER = Path(__file__).resolve().parents[2]
 
 
 class PriceList:
-    """The price data behind one address, looked up by a process that ends with it.
+    """The price data for one server, looked up by a process that then ends.
 
-    What was looked up is kept, so that a server's list costs nothing when it is heard again.
+    Results are kept, so that the server's list is not looked up twice.
     """
 
     def __init__(self, base_url: str = "") -> None:
@@ -35,7 +35,7 @@ class PriceList:
     def __call__(self, names: Iterable[str]) -> dict[str, PriceFigures]:
         """The figures of these models; call it in a thread.
 
-        Empty of what is new, and a line in the log, when the data cannot be read.
+        If the data cannot be read, models not looked up before are missing, and the log says why.
         """
         wanted = [*dict.fromkeys(names)]
         missing = [name for name in wanted if name not in self._known]
@@ -65,18 +65,18 @@ def _figures(found: dict[str, Any] | None) -> PriceFigures | None:
     if found is None:
         return None
     window = found.pop("window")
-    # Decimals travel as text.
+    # Decimals are passed as text.
     prices = {field: Decimal(price) for field, price in found.items() if price is not None}
     return PriceFigures(window=window, **prices)
 
 
 def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
-    """The figures that genai-prices, offline, has of a model; None when it has none.
+    """The offline figures of genai-prices for a model; None if it has none.
 
-    Prices hold only for the provider's own address: a model of the same name behind another
-    ``base_url`` costs whatever its owner asks, so only its window is taken.
+    Prices hold only for the provider's own address. Behind another ``base_url``, a model of the
+    same name has other prices, so only its window is taken.
     """
-    # Imported here, since its tables take 14 MB that a server need not keep.
+    # Imported here, because its tables take 14 MB that a server need not hold.
     from genai_prices import data_snapshot
 
     snapshot = data_snapshot.get_snapshot()
@@ -99,7 +99,7 @@ def price_figures(name: str, base_url: str = "") -> PriceFigures | None:
 
 
 def _base(price: object) -> Decimal | None:
-    """A price, or the first step of a price in steps (which begin at 128,000 tokens and more)."""
+    """A price, or its first step (the others begin at 128,000 tokens or more)."""
     price = getattr(price, "base", price)
     return price if isinstance(price, Decimal) else None
 

@@ -1,4 +1,4 @@
-"""Profiles of models: window, prices, and where each figure is from. No network, no database."""
+"""Profiles of models: windows, prices, and the source of each figure. Pure."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from chatapp.llm.client import ChatRequest, Message, ModelInfo, without_system_r
 from chatapp.llm.errors import LLMError
 from compression.types import Sizes
 
-#: Tokens: what small local servers start with when nothing is said.
+#: Tokens: the default of small local servers.
 DEFAULT_WINDOW = 8192
-#: Tokens; less is a mistake of whoever said it, since no instructions would fit.
+#: Tokens; a smaller figure must be a mistake, since no instructions would fit.
 SMALLEST_WINDOW = 256
-#: The reply's share of the window when nobody says how long a reply may be.
+#: Divides the window; the quotient is the most that is reserved for a reply.
 RESERVE_SHARE = 4
-#: All pins together, a share of the budget.
+#: Share of the budget for all pins together.
 PINNED_SHARE = 0.10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The facts that a turn needs of its model."""
+    """The facts about a model that turns need."""
 
     name: str
     window: int = DEFAULT_WINDOW
@@ -38,10 +38,10 @@ class Profile:
     input_price: float | None = None
     cached_input_price: float | None = None
     output_price: float | None = None
-    """US dollars a million tokens."""
+    """US dollars per million tokens."""
     sources: dict[str, Any] = field(default_factory=dict)
     available: bool = field(default=True, compare=False)
-    """Whether the server listed it when last asked."""
+    """Whether the server listed the model last time."""
 
     @property
     def reserve(self) -> int:
@@ -61,7 +61,7 @@ class Profile:
 
     @property
     def uncached_surcharge(self) -> float | None:
-        """US dollars that a million prompt tokens cost more uncached; None when not known."""
+        """US dollars by which a million uncached prompt tokens cost more; None if unknown."""
         if self.input_price is None or self.cached_input_price is None:
             return None
         return self.input_price - self.cached_input_price
@@ -89,7 +89,7 @@ class Profile:
         )
 
     def cost(self, prompt: int, completion: int, cached: int = 0) -> float | None:
-        """US dollars of one call; None when the price is not known."""
+        """US dollars of one call; None if the price is unknown."""
         if self.input_price is None or self.output_price is None:
             return None
         cached_price = (
@@ -101,7 +101,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceFigures:
-    """The price data's figures of a model. Prices in US dollars a million tokens."""
+    """The price data's figures of a model. Prices in US dollars per million tokens."""
 
     window: int | None = None
     input_price: Decimal | None = None
@@ -115,12 +115,12 @@ class ProfileFigures:
 
     window: int
     max_output_tokens: int | None = None
-    """None when nobody said it."""
+    """None if unknown."""
     input_price: Decimal | None = None
     cached_input_price: Decimal | None = None
     output_price: Decimal | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Field -> ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
+    """Field → ``CONTEXT_WINDOW``, ``learned``, ``server: <field>``, ``price data``, ``operator's
     table`` or ``default``."""
 
 
@@ -131,10 +131,10 @@ class ProfileStore(Protocol):
         """The stored profile of a model."""
 
     def profiles(self) -> list[Profile]:
-        """All stored profiles, in the order in which their models were first heard of."""
+        """All stored profiles, in the order in which the models were first seen."""
 
     async def anames(self) -> list[str]:
-        """The models that the server listed when last asked."""
+        """The models that the server listed last."""
 
     async def aprofile(self, name: str) -> Profile | None:
         """As :meth:`profile`."""
@@ -148,10 +148,10 @@ class ProfileStore(Protocol):
         """Store figures by model; ``complete``: the server has no other models."""
 
     async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
-        """Note what a refusal taught of a model."""
+        """Store what a refusal taught about a model."""
 
     async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
-        """Calibrate a model; the new factor, or None where that cannot be stored now."""
+        """Calibrate a model. Returns the new factor, or None if it cannot be stored now."""
 
 
 def resolve_profile(
@@ -163,11 +163,11 @@ def resolve_profile(
     prices: PriceFigures | None = None,
     table: Mapping[str, int] | None = None,
 ) -> ProfileFigures:
-    """The figures of the model ``name``, the most certain word first.
+    """The figures of the model ``name``, each from the most reliable source.
 
-    For the window: the operator's ``override`` (``CONTEXT_WINDOW``), what was ``learned`` from
-    an overflow, the ``server``'s own word, the price data, the operator's ``table`` (model ->
-    tokens), 8192. The longest reply is known from the server only.
+    The window comes from the operator's ``override`` (``CONTEXT_WINDOW``), or was ``learned`` from
+    an overflow, or comes from the ``server``, the price data, the operator's ``table`` (model →
+    tokens), or is 8192. Only the server knows the longest reply.
     """
     server_says = server.window if server else None
     words = (

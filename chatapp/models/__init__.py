@@ -1,4 +1,4 @@
-"""What the chat stores. Who may touch which row is decided in :mod:`chatapp.conversations`."""
+"""The chat's stored data. :mod:`chatapp.conversations` decides who may access which row."""
 
 from chatapp.models.conversations import (
     Conversation,

@@ -30,7 +30,7 @@ class Project(models.Model):
 
 
 class TitleSource(models.TextChoices):
-    """Where a title came from; a person's is never replaced by the machine."""
+    """The origin of a title; the machine never replaces a person's."""
 
     NONE = "", "none"
     FIRST_WORDS = "first_words", "first words"
@@ -58,16 +58,16 @@ class Conversation(CompressibleConversation):
     threshold = models.FloatField(null=True, blank=True)
     keep_turns = models.PositiveSmallIntegerField(null=True, blank=True)
     compression_off = models.BooleanField(null=True, blank=True)
-    """None, here and above: the default."""
+    """None, here and in the two fields above: the default."""
     next_seq = models.PositiveBigIntegerField(default=1)
     event_no = models.PositiveBigIntegerField(default=0)
     seen_event_no = models.PositiveBigIntegerField(default=0)
-    """The last event that its owner has had on the screen."""
+    """Number of the last event that the owner's screen has shown."""
     truncated_through = models.PositiveBigIntegerField(default=0)
     compressing_messages = models.PositiveIntegerField(default=0)
-    """How many the run takes in that holds the lease; 0 until it has found that."""
+    """Messages that the present run covers; 0 until that is known."""
     compressing_part = models.JSONField(default=dict, blank=True)
-    """Which part of them it is at; empty while there is one only."""
+    """The part that the present run is at; empty if there is only one."""
     branched_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="branches"
     )
@@ -78,14 +78,14 @@ class Conversation(CompressibleConversation):
     draft_client_msg_id = models.UUIDField(null=True, blank=True)
     send_when_done = models.BooleanField(default=False)
     source_fingerprint = models.CharField(max_length=64, blank=True, default="")
-    """SHA-256 of an imported file's conversation: importing it again changes nothing."""
+    """SHA-256 of an imported conversation's content, so that importing it again changes nothing."""
     source_key = models.CharField(max_length=64, blank=True, default="")
-    """The same of where it comes from and what it is called there, which stays when it grows."""
+    """SHA-256 of its source and its id there, which stay when the conversation grows."""
     import_job = models.ForeignKey(
         "ImportJob", models.SET_NULL, null=True, blank=True, related_name="conversations"
     )
     importing = models.BooleanField(default=False)
-    """Not all of its messages are stored. Till then it counts as deleted, so that no door opens."""
+    """Whether messages are still to be stored; until then the row counts as deleted."""
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
@@ -127,9 +127,9 @@ class Conversation(CompressibleConversation):
 
     @classmethod
     def compression_changes(cls, kind: Change) -> dict[str, Any]:
-        """Each stored change of compression is an event; a new boundary ends the truncation.
+        """Fields for a stored change: a new event number; a new boundary also ends truncation.
 
-        Of a new run it is not known yet how many messages it takes in, and in which parts.
+        A new run resets the messages that it covers and its part, which it does not know yet.
         """
         changes: dict[str, Any] = {"event_no": F("event_no") + 1}
         if kind in {"apply", "restore", "clear"}:
@@ -141,12 +141,12 @@ class Conversation(CompressibleConversation):
 
     @classmethod
     def compressible(cls) -> Q:
-        """Deletion ends a running compression, and no late draft brings anything back."""
+        """Only conversations that are not deleted, so that no late draft restores anything."""
         return Q(deleted_at__isnull=True)
 
 
 class TurnStatus(models.TextChoices):
-    """Where a turn is, or how it ended."""
+    """The status of a turn, open or terminal."""
 
     WAITING = "waiting"
     COMPRESSING = "compressing"
@@ -172,9 +172,9 @@ class Turn(models.Model):
     model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     error_code = models.CharField(max_length=64, blank=True, default="")
     error = models.JSONField(null=True, blank=True)
-    """Why it ended so: the whole error as it is shown, so that a reload shows the same card."""
+    """The whole error with which the turn ended, as shown: a reload shows the same card."""
     retry_notice = models.JSONField(null=True, blank=True)
-    """Why nothing comes yet: the error after which the model is asked again. None once it comes."""
+    """Why the reply is late: the error after which the model is asked again; None once it comes."""
     finish_reason = models.CharField(max_length=64, blank=True, default="")
     prompt_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     completion_tokens = models.PositiveBigIntegerField(null=True, blank=True)
@@ -212,7 +212,7 @@ class Turn(models.Model):
 
 
 class MessageRole(models.TextChoices):
-    """Who speaks."""
+    """The author of a message."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -220,7 +220,7 @@ class MessageRole(models.TextChoices):
 
 
 class MessageStatus(models.TextChoices):
-    """Whether the text is whole."""
+    """Whether a message's text is complete."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"
@@ -237,7 +237,7 @@ class Message(models.Model):
     text = models.TextField(blank=True, default="")
     reasoning = models.TextField(blank=True, default="")
     added_context = models.TextField(blank=True, default="")
-    """What the program itself added to this message; sent with it, unchanged, for ever."""
+    """Text that the program added to this message, and sends with it unchanged from then on."""
     tool_calls = models.JSONField(default=list, blank=True)
     tool_call_id = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     tool_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
@@ -249,7 +249,7 @@ class Message(models.Model):
     superseded_at = models.DateTimeField(null=True, blank=True)
     client_msg_id = models.UUIDField(null=True, blank=True)
     token_count = models.PositiveBigIntegerField(default=0)
-    """Ruler tokens, counted once at write."""
+    """Ruler tokens, counted once, when the message is stored."""
     event_no = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

@@ -1,4 +1,4 @@
-"""What the chat stores of imports; :mod:`chatapp.models` has the rest, and names this too."""
+"""The chat's stored data about imports; :mod:`chatapp.models` exports it with the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chatapp.text.lengths import NAME_LENGTH
 
 
 class ImportState(models.TextChoices):
-    """Where an import is, or how it ended."""
+    """The state of an import, open or ended."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -33,14 +33,14 @@ class ImportJob(models.Model):
         max_length=16, choices=ImportState.choices, default=ImportState.WAITING
     )
     done = models.PositiveIntegerField(default=0)
-    """Conversations that were imported, found here already, or refused."""
+    """Conversations that were imported, had been imported before, or were refused."""
     total = models.PositiveIntegerField(null=True, blank=True)
-    """None: not known."""
+    """None if unknown."""
     messages = models.PositiveBigIntegerField(default=0)
-    """Stored so far, those of an unfinished conversation included."""
+    """Messages stored so far, including those of an unfinished conversation."""
     report = models.JSONField(default=dict, blank=True)
     error = models.JSONField(null=True, blank=True)
-    """Why it failed, as every error is told."""
+    """The error in its usual form, if the import failed."""
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     lease_token = models.CharField(max_length=64, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""What the chat stores of people; :mod:`chatapp.models` has the rest, and names this too."""
+"""The chat's stored data about people; :mod:`chatapp.models` exports it with the rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatapp.text.lengths import NAME_LENGTH
 
 
 class UserSettings(models.Model):
-    """What a person chose for themselves."""
+    """The settings that a person chose."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="chat_settings"
@@ -27,7 +27,7 @@ class UserSettings(models.Model):
     shortcuts = models.BooleanField(default=True)
     default_model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     notify = models.BooleanField(default=False)
-    """Whether the browser is asked to say when a reply has ended in a page that is not looked
+    """Whether the browser should notify when a reply has ended in a page that is not being looked
     at."""
 
     class Meta:
@@ -38,11 +38,11 @@ class UserSettings(models.Model):
 
 
 class DailyUse(models.Model):
-    """What a person's calls of models took in one day; kept while there is a daily limit."""
+    """A person's use of models in one day, stored while there is a daily limit."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="daily_uses")
     day = models.DateField()
-    """In the server's time zone."""
+    """Date in the server's time zone."""
     tokens = models.PositiveBigIntegerField(default=0)
     cost = models.DecimalField(max_digits=16, decimal_places=6, default=0)
     """US dollars."""
@@ -55,10 +55,10 @@ class DailyUse(models.Model):
 
 
 class AccessRecord(models.Model):
-    """Somebody looked at another person's conversation, or did something in the admin.
+    """A record of a look at another person's conversation, or of an action in the admin.
 
-    It outlives whoever did it, whose conversation it was, and what was looked at or changed: so it
-    holds the names that they had. Without a conversation it is of an account, a group or a model.
+    It outlives the people and the objects it is about, so it stores their names. A record without a
+    conversation is about an account, a group or a model.
     """
 
     viewer = models.ForeignKey(
@@ -70,9 +70,9 @@ class AccessRecord(models.Model):
     )
     conversation_code = models.UUIDField(null=True)
     owner_name = models.CharField(max_length=150, default="")
-    """Whose conversation it is, or the name of what was changed."""
+    """The conversation's owner, or the name of the changed object."""
     what = models.CharField(max_length=64)
-    """Which page: "summary", "messages", "conversation"; or what was done."""
+    """The page ("summary", "messages", "conversation"), or the action."""
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What is known of the models behind the server."""
+"""The stored figures of models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chatapp.text.safety import visible
 
 
 class ModelProfile(models.Model):
-    """What is known of a model, and from where: server, price data, operator, or refusals."""
+    """A model's figures, from its server, price data, the operator, or refusals."""
 
     name = models.CharField(max_length=NAME_LENGTH, unique=True)
     window = models.PositiveBigIntegerField(default=8192)
@@ -22,21 +22,21 @@ class ModelProfile(models.Model):
     input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
     cached_input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
     output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    """US dollars a million tokens."""
+    """US dollars per million tokens."""
     calibration = models.FloatField(default=1.1)
     """Provider's tokens for one ruler token."""
     sources = models.JSONField(default=dict, blank=True)
-    """Field name -> where its figure came from."""
+    """Field name → source of its figure."""
     dates = models.JSONField(default=dict, blank=True)
-    """Field name -> since when it is that figure, ISO 8601."""
+    """Field name → time since when it has that figure, ISO 8601."""
     learned = models.JSONField(default=dict, blank=True)
-    """Field name -> what refusals taught of it, see chatapp.llm.lessons; the figures above stay."""
+    """Field name → lesson from refusals, see chatapp.llm.lessons; the figures above stay."""
     longest_prompt = models.PositiveBigIntegerField(default=0)
     longest_at = models.DateTimeField(null=True, blank=True)
-    """The longest prompt of the last hour that was answered, as the provider counted: no window is
-    smaller."""
+    """The longest prompt of the last hour that was answered, as the provider counted it; no window
+    can be smaller."""
     available = models.BooleanField(default=True)
-    """Whether the server listed it when last asked."""
+    """Whether the server listed the model last time."""
     updated_at = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:

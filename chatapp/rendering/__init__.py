@@ -1,1 +1,1 @@
-"""From text and events to HTML."""
+"""Rendering of texts and events as HTML."""

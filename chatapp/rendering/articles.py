@@ -1,4 +1,4 @@
-"""A message as the screen shows it: one article, the same on a page load and in a fragment."""
+"""The article of a message: the same HTML on a page load and in a fragment."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from chatapp.rendering.search_highlight import mark
 from chatapp.text.safety import settled, visible_part
 from chatapp.text.search_terms import Terms
 
-#: Terminal statuses that need no word below the reply.
+#: Terminal statuses without a notice below the reply.
 _QUIET = frozenset({"complete"})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The end of a turn, where it needs saying."""
+    """The end of a turn, for the notice below its reply."""
 
     status: str
     sentence: str
@@ -38,7 +38,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         return None
     error = turn.error or {}
     tokens = turn.usage.get("completion_tokens")
-    # A reply that was cut short came without a bill: then the chat's own ruler speaks.
+    # A reply that was cut off comes without the provider's count; then our own is shown.
     count = f"{tokens:,}" if tokens else f"~{turn.ruler_tokens:,}" if turn.ruler_tokens else ""
     after = f" after {count} token{'' if count in {'1', '~1'} else 's'}" if count else ""
     sentences = {
@@ -52,7 +52,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
     fields = error.get("fields") or {}
     said = str(error.get("message") or sentences.get(turn.status, turn.status))
     if turn.status == "truncated" and error:
-        # Both are so: the length ended the reply, and the server complained besides.
+        # Both happened: the length ended the reply, and the server reported an error.
         said = f"{sentences['truncated']} {said}"
     return Outcome(
         status=turn.status,
@@ -61,7 +61,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         provider_message=str(fields.get("provider_message", "")),
         retry_after=error.get("retry_after"),
         since=turn.finished_at.isoformat() if turn.finished_at else "",
-        # Only a text can be gone on with: thoughts, or nothing at all, are answered again.
+        # Only text can be continued; reasoning alone, or nothing, is answered again.
         can_continue=bool(error.get("partial_kept", turn.ruler_tokens)),
     )
 
@@ -79,10 +79,10 @@ class Article:
     thoughts: SafeString
     summarised: bool
     late: dict[str, object] | None
-    """Why its reply is late, an error."""
+    """The error because of which the reply is late."""
     outcome: Outcome | None
     keep_outcome: bool
-    """The fragment does not know how the turn ended: what the screen shows of it stays."""
+    """The fragment does not know the turn's end, so the notice on the screen stays."""
 
 
 def article_of(
@@ -95,16 +95,16 @@ def article_of(
 ) -> Article:
     """The article of ``message``.
 
-    ``turn`` is the open turn that writes it, or the ended turn whose last message it is.
-    ``boundary`` is that of the active summary: messages up to it are shown as the older text.
-    ``sought`` is what a search found it by.
+    ``turn`` is the open turn that writes it, or the ended turn whose last message it is. Messages
+    up to ``boundary``, that of the active summary, are shown as summarised. ``sought`` are the
+    terms of a search, which are marked.
     """
     text, thoughts = message.text, message.reasoning
     busy = message.role == "assistant" and message.status == "streaming"
     closed, open_html, late = "", "", None
     if turn is not None and turn.open and turn.seq == message.seq:
         busy, late = True, turn.retry_notice
-        # The turn's text is newer than the stored checkpoint.
+        # The turn's text may be newer than the stored one.
         text, thoughts = turn.text or text, turn.reasoning or thoughts
     if message.role == "assistant":
         if busy:
@@ -132,12 +132,12 @@ def article_of(
 
 
 def _so_far(thoughts: str) -> str:
-    """Thoughts that go on, as the pieces of a stream have shown them."""
+    """Unfinished reasoning, as the updates of its stream have shown it."""
     return str(escape(visible_part(thoughts, 0, settled(thoughts))))
 
 
 def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[kept.Body]:
-    """The texts in the articles of ``messages`` that take time and can be rendered ahead.
+    """The texts in the articles of ``messages`` that are worth rendering ahead.
 
     ``turn`` is the open one, whose reply is still being written.
     """

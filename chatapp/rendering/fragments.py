@@ -1,9 +1,9 @@
 """Events as HTML for htmx's websocket extension: out-of-band swaps, and nothing else.
 
-Each top-level element carries ``data-event``, ``data-event-no``, an ``id`` and ``hx-swap-oob``.
-Regions that are on every page are filled (``innerHTML``), so that their attributes and the
-reader's focus stay; articles go through the ``message`` swap of ``static/js/feed.js``, which puts
-each in the order of ``data-seq``. After a ``state`` the feed equals that of a fresh page.
+Each top-level element carries ``data-event``, ``data-event-no``, an ``id`` and ``hx-swap-oob``. The
+content of regions that are on every page is replaced (``innerHTML``), so that their attributes and
+the reader's focus stay. Articles go through the ``message`` swap of ``static/js/feed.js``, which
+orders them by ``data-seq``. After a ``state`` the feed equals that of a fresh page.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def render_event(event: events.Event, update: markdown.Update | None = None) -> 
 
 
 def bodies_of(event: events.Event) -> list[kept.Body]:
-    """The texts in the event's fragment that take time and can be rendered ahead."""
+    """The texts in the event's fragment that are worth rendering ahead."""
     if isinstance(event, events.State):
         return articles.bodies_of(event.messages, event.turn)
     if isinstance(event, events.TurnFinished | events.MessageAdded | events.MessageChanged):
@@ -61,22 +61,22 @@ class SwapAttributes:
 
     @property
     def fill(self) -> SafeString:
-        """Replace what is in the element of this id."""
+        """Replace the content of the element with this id."""
         return self._with("innerHTML")
 
     @property
     def append(self) -> SafeString:
-        """Add at the end of the element of this id."""
+        """Append to the element with this id."""
         return self._with("beforeend")
 
     @property
     def message(self) -> SafeString:
-        """Put the article into the feed in the order of its seq."""
+        """Put the article into the feed by its seq."""
         return self._with("message:#feed")
 
 
 def _delta(event: events.Delta, update: markdown.Update | None) -> str:
-    """Built by hand: this runs twenty times a second for each stream.
+    """The fragment of a delta, built by hand: this runs twenty times a second for each stream.
 
     Numbers are formatted as integers and the HTML is the renderer's own, so nothing needs
     escaping.
@@ -111,7 +111,7 @@ def _articles(
     turns: dict[int | None, TurnView] | None = None,
     boundary: int = 0,
 ) -> SafeString:
-    """The articles of ``messages``; one whose turn is not in ``turns`` keeps its outcome."""
+    """The articles of ``messages``; if its turn is not in ``turns``, an article's notice stays."""
     known = turns or {}
     oob = SwapAttributes(event).message
     return mark_safe(
@@ -202,7 +202,7 @@ def _with_compression(event: events.Event) -> dict[str, Any]:
 
 
 def _plain(event: events.Event) -> dict[str, Any]:
-    """All that the template needs is in the event itself."""
+    """The context of a template that needs only the event itself."""
     return {}
 
 

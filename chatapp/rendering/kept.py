@@ -1,7 +1,7 @@
-"""Finished texts as HTML, rendered once and kept: a page that is loaded again costs no parsing.
+"""A cache of finished texts as HTML, so that loading a page again costs no parsing.
 
-What is kept depends on the text alone, so that it is never out of date, whoever looks at it and
-wherever. What a page adds (marks of a search, links to sources) is added to a copy.
+An entry depends only on its text, so it never gets out of date and is the same for all viewers.
+What a page adds (marks of a search, links to sources) is added to a copy.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from django.utils.html import escape
 from chatapp.rendering.markdown.blocks import render_message
 from chatapp.text.safety import visible
 
-#: Bytes of HTML that one process keeps: about 5,000 common messages.
+#: Bytes of HTML that a process caches: about 5,000 ordinary messages.
 MOST_BYTES: Final = 16 * 1024 * 1024
-#: Characters below which rendering costs no more than looking it up.
+#: Characters below which rendering takes no longer than a look into the cache.
 SHORT: Final = 200
-#: Seconds after which rendering ahead makes way for others.
+#: Seconds after which rendering ahead lets other work run.
 SLICE: Final = 0.02
 
 
 class Kept:
-    """The HTML of the texts that were asked for last. For use by several threads."""
+    """A cache of the HTML of the latest texts. Safe for several threads."""
 
     def __init__(self, make: Callable[[str], str], most_bytes: int = MOST_BYTES) -> None:
         self._make = make
@@ -39,7 +39,7 @@ class Kept:
         self._lock = threading.Lock()
 
     def __call__(self, text: str) -> str:
-        """The HTML of ``text``, made now if it is not kept."""
+        """The HTML of ``text``, rendered now if it is not cached."""
         if len(text) < SHORT:
             return self._make(text)
         key = _key(text)
@@ -57,23 +57,23 @@ class Kept:
         return html
 
     def holds(self, text: str) -> bool:
-        """Whether the HTML of ``text`` is kept."""
+        """Whether the HTML of ``text`` is cached."""
         return _key(text) in self._html
 
     @property
     def held(self) -> int:
-        """Bytes that are kept."""
+        """Bytes of cached HTML."""
         return self._held
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Empty the cache."""
         with self._lock:
             self._html.clear()
             self._held = 0
 
 
 def _key(text: str) -> bytes:
-    # Half a surrogate cannot be encoded otherwise.
+    # "surrogatepass", because a lone surrogate cannot be encoded otherwise.
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).digest()
 
 
@@ -83,27 +83,27 @@ verbatim: Final = Kept(lambda text: str(escape(visible(text))), MOST_BYTES // 4)
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A text that a page will show, and how."""
+    """A text that a page will show, with its cache."""
 
     kept: Kept
     text: str
 
     @property
     def html(self) -> str:
-        """As it is shown; made now if it is not kept."""
+        """The HTML of the text, rendered now if it is not cached."""
         return self.kept(self.text)
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether it need not be made ahead: it is kept, or made in no time."""
+        """Whether rendering it ahead would save nothing: it is cached, or fast."""
         return len(self.text) < SHORT or self.kept.holds(self.text)
 
 
 def ahead(bodies: list[Body]) -> list[Body]:
-    """Make and keep the HTML of ``bodies`` for a moment; what is left when it is over."""
+    """Render and cache ``bodies`` for a moment. Returns those that are left."""
     until = time.monotonic() + SLICE
     for done, body in enumerate(bodies, start=1):
-        body.html  # noqa: B018 - kept from here on
+        body.html  # noqa: B018 - cached from here on
         if time.monotonic() >= until:
             return bodies[done:]
     return []

@@ -36,12 +36,12 @@ _DONE_FIRST = {
 
 
 def maker(model: str) -> str:
-    """The writer of a summary: a model's name, or that it took none."""
+    """The writer of a summary: a model's name, or that there was none."""
     return "extract, no model" if model == LABEL else visible(model)
 
 
 def cause(version: Mapping[str, Any]) -> str:
-    """The cause of a version, or who changed it."""
+    """The cause of a version, or the person who changed it."""
     restored = version["restored_from"]
     if restored:
         return f"restored from version {restored}"
@@ -52,22 +52,22 @@ def cause(version: Mapping[str, Any]) -> str:
 
 
 def trigger(value: str) -> str:
-    """The cause of any version with this trigger."""
+    """The cause of versions with this trigger."""
     return "restored or carried over" if value == "restore" else _CAUSES.get(value, value)
 
 
 def taken_back(trigger: str) -> str:
-    """The effect of Undo on a version that is not a compression."""
+    """The effect of undoing a version that is not a compression."""
     return _TAKEN_BACK.get(trigger, "")
 
 
 def status_label(status: str) -> str:
-    """The status of a version, in a word."""
+    """A version's status in a word."""
     return _STATUS_LABELS.get(status, status)
 
 
 def extracted(parts: Sequence[Mapping[str, Any]]) -> str:
-    """The parts of a summary that an extract made beside a model: part 8 of 9, parts 1, 8 of 9."""
+    """The parts of a summary that an extract wrote: "part 8 of 9", "parts 1, 8 of 9"."""
     if not parts:
         return ""
     numbers = ", ".join(str(one["part"]) for one in parts)
@@ -75,13 +75,13 @@ def extracted(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def extracted_part(part: Mapping[str, Any]) -> str:
-    """The same of one part, with its messages and why."""
+    """The same for one part, with its messages and the reason."""
     sentence = visible(str(Extracted(**part)))
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 
 def time_left(seconds: int) -> str:
-    """About how long something takes still: about 20 s left, about 3 min left."""
+    """A remaining time, roughly: "about 20 s left", "about 3 min left"."""
     if seconds < 1:
         return "nearly done"
     if seconds < 100:

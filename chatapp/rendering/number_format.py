@@ -1,4 +1,4 @@
-"""Figures as people read them, and the bar of the context chip."""
+"""Figures in the form that people read, and the bar of the context chip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def short(count: int) -> str:
         return str(count)
     for size, letter in ((1_000, "k"), (1_000_000, "M")):
         value = count / size
-        # 999.5 and above would read as four digits; the next letter takes it.
+        # From 999.5 on it would be rounded to four digits, so the next letter is used.
         if value < 999.5 or letter == "M":
             return f"{value:.1f}{letter}" if value < 9.95 else f"{value:.0f}{letter}"
     raise AssertionError("unreachable: the last letter takes every number")
@@ -23,7 +23,7 @@ def short(count: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """One part of the bar, in hundredths of its width."""
+    """One part of the bar, in percent of its width."""
 
     name: str
     x: float
@@ -42,7 +42,7 @@ class Chip:
     """``calm``, ``near`` (the threshold is less than a tenth away) or ``over``."""
     segments: tuple[Segment, ...]
     tick: float
-    """Where the threshold stands."""
+    """Position of the threshold."""
 
 
 def chip(context: ContextView) -> Chip:
@@ -56,7 +56,7 @@ def chip(context: ContextView) -> Chip:
         ("summary", context.summary + context.pinned),
         ("verbatim", context.tail),
     )
-    # The parts are measured by the ruler; together they fill what the model is to count.
+    # The parts are in ruler tokens; scaled, they add up to what the model is expected to count.
     scale = context.total / max(1, sum(tokens for _, tokens in parts))
     for name, tokens in parts:
         width = min(100.0 * scale * tokens / window, 100.0 - x)
@@ -86,14 +86,14 @@ def chip(context: ContextView) -> Chip:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplyCost:
-    """The cost of a reply: ``label`` stands below it, ``spoken`` says all that is known."""
+    """The cost of a reply: ``label`` is shown below it, ``spoken`` is the whole sentence."""
 
     label: str
     spoken: str
 
 
 def reply_cost(usage: Mapping[str, Any]) -> ReplyCost | None:
-    """The figures of a turn's ``usage`` (tokens; US dollars); None when nobody counted."""
+    """The figures of a turn's ``usage`` (tokens; US dollars); None if nothing was counted."""
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     if read is None or written is None:
         return None

@@ -1,8 +1,8 @@
-"""Threads for rendering, with a fair share for each person.
+"""Threads for rendering, shared fairly by people.
 
-Pages and catch-ups are rendered here and nowhere else, so that whoever asks for many slow ones
-waits behind their own and nobody else does. Threads share one interpreter: rendering is cut into
-slices, and after each the others have it for as long.
+All pages and states are rendered here, so that a person with many slow ones delays only their own.
+Threads share one interpreter, so rendering is cut into slices, and after each slice other work gets
+as much time.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from compression.fair_threads import FairThreads, as_long
 
 T = TypeVar("T")
 
-#: One is free for the others while one person's page takes long. More would only compete with the
-#: event loop for the interpreter.
+#: Two, so that one is free for others while one person's page takes long. More would only compete
+#: with the event loop for the interpreter.
 THREADS: Final = 2
-#: Pieces of work of one person that may wait or be done: their 20 sockets and a browser's tabs.
+#: Pieces of one person's work that may wait or run: for their 20 sockets and a browser's tabs.
 MOST_WAITING: Final = 32
-#: Seconds until who has more waiting may try again.
+#: Seconds after which a person with too much waiting may try again.
 TRY_AGAIN: Final = 5.0
 
 
 class RenderingPool:
-    """Runs work of many shares in a few threads: in turn, and of one share one at a time."""
+    """Runs the work of many shares in a few threads: in turns, one piece of a share at a time."""
 
     def __init__(self) -> None:
         self._threads = FairThreads(THREADS, "rendering", each=1, pause=as_long)
 
     async def run(self, share: Hashable, work: Callable[[], T]) -> T:
-        """The result of ``work``. ``share`` is whom it is for; who is cancelled is not waited for.
+        """The result of ``work`` for ``share``, the person or viewer it is for.
 
-        Raises RateLimited when too much of theirs waits, and what ``work`` raises.
+        If the caller is cancelled, work that has not begun is dropped. Raises RateLimited when too
+        much work of the share waits, and whatever ``work`` raises.
         """
         if self._threads.asked_by(share) >= MOST_WAITING:
             raise RateLimited(retry_after=TRY_AGAIN)
         return await asyncio.wrap_future(self._threads.submit(share, work))
 
     async def ahead(self, share: Hashable, bodies: list[kept.Body]) -> None:
-        """Have ``bodies`` rendered and kept, in slices."""
+        """Render and cache ``bodies``, in slices."""
         bodies = [one for one in bodies if not one.costs_nothing]
         while bodies:
             bodies = await self.run(share, partial(kept.ahead, bodies))
 
     def shutdown(self) -> None:
-        """Drop what waits; what runs is not waited for."""
+        """Drop waiting work, without waiting for what runs."""
         self._threads.drop()
         self._threads.shutdown(wait=False)

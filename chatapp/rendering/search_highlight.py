@@ -1,4 +1,4 @@
-"""The words of a search, marked in the message that it led to."""
+"""Marks on the search terms in the message that a search led to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from chatapp.text.search_terms import Terms, pattern_of
 
-# A tag, whose attributes may hold a ">", or a character reference: what lies between is text.
+# A tag, whose attributes may contain ">", or a character reference; the rest is text.
 _MARKUP = re.compile(r"""(<(?:[^">]|"[^"]*")*>|&[^;\s]+;)""")
 
 

@@ -1,6 +1,6 @@
 """A summary's source numbers, ``[12, 15–18]``, as links to the messages.
 
-Those of a conversation that this one continues are marked, ``[earlier 12]``: they lead there.
+Sources in the conversation that this one continues are written ``[earlier 12]``, and link there.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _SOURCES = re.compile(
 )
 _LAST = re.compile(r" \[(?=[\d, –-]+\]$)")
 _SOURCE = re.compile(r"(\d{1,9})((?:[–-]\d{1,9})?)")
-# What stands in these is not the program's own citation.
+# Elements in which such brackets are not the program's citations.
 _LITERAL = frozenset({"a", "code", "pre"})
 
 
 class _Linker(HTMLParser):
-    """Copies HTML as it is and links source numbers in its text, never within a tag."""
+    """Copies HTML and links the source numbers in its text, never within a tag."""
 
     def __init__(self, earlier: str) -> None:
         super().__init__(convert_charrefs=False)
@@ -66,7 +66,7 @@ def mark_earlier(text: str, lines: Collection[str]) -> str:
 def link_sources(html: str, *, earlier: str = "") -> str:
     """``html`` (safe, well-formed: from ``markdown.render``) with its source numbers linked.
 
-    ``earlier``: the path of the conversation that this one continues; empty when it is gone.
+    ``earlier``: path of the conversation that this one continues; empty if it is gone.
     """
     linker = _Linker(earlier)
     linker.feed(html)

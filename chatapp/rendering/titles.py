@@ -1,4 +1,4 @@
-"""A conversation's first title, made of its first message."""
+"""A conversation's first title, made from its first message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
 from chatapp.text.safety import clean, visible, without_hidden
 
-# More than enough to find 60 characters of words in, whatever the markup around them.
+# Characters to read: enough to contain 60 characters of words, whatever the markup.
 _READ_LENGTH = 2_000
 
 _fence_line = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
@@ -18,10 +18,10 @@ _sign = re.compile(r"\*{1,3}|`+|~~|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 
 
 def first_words(text: str) -> str:
-    """A title of at most 60 characters from a first message; empty when it holds no words.
+    """A title of at most 60 characters from a first message; empty if that has no words.
 
-    Markdown signs and line breaks go, links keep their text; a longer text is cut between two
-    words and ends with an ellipsis. The title is plain text, still to be escaped where it is shown.
+    Markdown signs and line breaks are removed; of links, the text stays. A longer text is cut
+    between two words and ends with an ellipsis. The title is plain text, not escaped.
     """
     words = visible(without_hidden(clean(text[:_READ_LENGTH])))
     words = _fence_line.sub(" ", words)

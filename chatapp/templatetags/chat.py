@@ -1,4 +1,4 @@
-"""What the chat's templates need beyond Django's own tags."""
+"""The tags and filters of the chat's templates."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _DIFF_HEADER = 2  # lines that name the two files
 
 @register.filter
 def plain(text: str) -> str:
-    """Text of anyone for the eye: deceiving characters shown. Escaped by the template as usual."""
+    """Text of anyone with deceptive characters made visible; the template still escapes it."""
     return visible(text or "")
 
 
 @register.filter
 def tokens(count: int | None) -> str:
-    """41234 as 41k; nothing for None, nor for what a line of the log leaves out."""
+    """41234 as 41k; empty for None, and for a field missing in a line of the log."""
     return number_format.short(count) if isinstance(count, int) else ""
 
 
@@ -42,7 +42,7 @@ def more_or_fewer(difference: int) -> str:
 
 @register.filter
 def grouped(count: int | None) -> str:
-    """A count with its thousands apart: 1793 -> 1,793."""
+    """1793 as 1,793."""
     return f"{count or 0:,}"
 
 
@@ -54,67 +54,67 @@ def percent(share: float) -> str:
 
 @register.filter
 def unlocalised(share: float | None) -> str:
-    """0.8 as an input field wants it; nothing for None."""
+    """0.8 in the form that an input field needs; empty for None."""
     return "" if share is None else f"{share:g}"
 
 
 @register.filter
 def lists(links: Sequence[ConversationLink], code: str) -> bool:
-    """Whether the conversation is among them; one that is archived or old is not."""
+    """Whether the conversation is among the links; archived and old ones may not be."""
     return any(link.code == code for link in links)
 
 
 @register.filter
 def maker(model: str) -> str:
-    """What wrote a summary: a model's name, or that it took none."""
+    """See :func:`chatapp.rendering.labels.maker`."""
     return labels.maker(model)
 
 
 @register.filter
 def cause(version: dict[str, Any]) -> str:
-    """What a version was made for."""
+    """See :func:`chatapp.rendering.labels.cause`."""
     return labels.cause(version)
 
 
 @register.filter
 def taken_back(trigger: str) -> str:
-    """What Undo takes back, in words."""
+    """See :func:`chatapp.rendering.labels.taken_back`."""
     return labels.taken_back(trigger)
 
 
 @register.filter
 def status_label(status: str) -> str:
-    """What has become of a version."""
+    """See :func:`chatapp.rendering.labels.status_label`."""
     return labels.status_label(status)
 
 
 @register.filter
 def extracted(parts: list[dict[str, Any]]) -> str:
-    """Which parts of a summary an extract made beside a model; empty for none."""
+    """See :func:`chatapp.rendering.labels.extracted`; empty for no parts."""
     return labels.extracted(parts or [])
 
 
 @register.filter
 def extracted_part(part: dict[str, Any]) -> str:
-    """One of them, with its messages and why."""
+    """See :func:`chatapp.rendering.labels.extracted_part`."""
     return labels.extracted_part(part)
 
 
 @register.filter
 def time_left(seconds: int) -> str:
-    """About how long something takes still."""
+    """See :func:`chatapp.rendering.labels.time_left`."""
     return labels.time_left(seconds)
 
 
 @register.filter
 def done_first(decision: dict[str, str]) -> str:
-    """What was done before a request was sent."""
+    """See :func:`chatapp.rendering.labels.done_first`."""
     return labels.done_first(decision)
 
 
 @register.simple_tag
 def reply_cost(usage: dict[str, Any]) -> number_format.ReplyCost | None:
-    """What a reply cost, in short and in full; None when nobody counted."""
+    """The cost of a reply, short and in full; None if nothing was counted."""
     return number_format.reply_cost(usage)
 
 
@@ -197,11 +197,11 @@ class Change:
 
 @register.simple_tag
 def version_changes(versions: list[dict[str, Any]], version: dict[str, Any]) -> list[Change]:
-    """The lines of ``version`` beside those of the version it came from; empty without one."""
+    """The lines of ``version`` compared with the version it came from; empty without one."""
     parent = next((one for one in versions if one["version"] == version["parent"]), None)
     if parent is None or parent["text"] == version["text"]:
         return []
-    # Unified, not `ndiff`: that one compares within lines and takes cubic time on long texts.
+    # Not `ndiff`, which compares within lines and takes cubic time on long texts.
     lines = difflib.unified_diff(
         parent["text"].splitlines(), version["text"].splitlines(), lineterm="", n=1
     )

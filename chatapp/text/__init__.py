@@ -1,1 +1,1 @@
-"""Text: its safety, and search terms."""
+"""Text that may be stored and shown safely, and search terms."""

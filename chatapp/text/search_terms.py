@@ -1,4 +1,4 @@
-"""Search terms, and the passage of a text that they are found in. Pure: no database, no HTML."""
+"""Search terms, and the passage of a text that contains them. Pure: no database, no HTML."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 
 from chatapp.text.safety import visible
 
-#: Characters of a passage, more or less: it begins and ends between words.
+#: Characters of a passage, roughly, since it begins and ends between words.
 PASSAGE: Final = 240
-# More terms than anyone types; a pasted page must not become a query of a thousand words.
+# More terms than anyone types, so that a pasted page does not become a query of a thousand words.
 MOST_TERMS: Final = 16
 MOST_TERM_LENGTH: Final = 64
-# What is looked at of one text; where PostgreSQL's index ends as well.
+# Characters of a text that are searched; PostgreSQL's index ends there too.
 MOST_CHARACTERS: Final = 100_000
 
 _WORD = re.compile(r"\w+")
 _SPACES = re.compile(r"\s+")
-# Scripts that are written without spaces: an index of words does not find a word within a run.
+# Scripts written without spaces, in which an index of words does not find a word.
 _RUNS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
-# The endings that both databases' English stemmers take off most often.
+# The endings that both databases' English stemmers remove most often.
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly", "y", "e")
 STOP_WORDS: Final = frozenset(
     re.findall(
@@ -37,12 +37,12 @@ STOP_WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What is looked for."""
+    """The terms of a search."""
 
     words: tuple[str, ...]
-    """In small letters, each once, without stop words; of the last one the beginning is enough."""
+    """Lower-case words, each once, without stop words; the last one may be only a beginning."""
     runs: tuple[str, ...] = ()
-    """What must be looked for as it stands, anywhere in a text."""
+    """Strings to be found anywhere in a text, as they are."""
 
     @property
     def all(self) -> tuple[str, ...]:
@@ -51,14 +51,14 @@ class Terms:
 
 
 def terms_of(query: str) -> Terms:
-    """The terms of what a person typed. Both tuples are empty when it holds no word at all.
+    """The terms in a person's query. Both tuples are empty if it has no word.
 
-    A query of stop words only is looked for as it stands.
+    A query of stop words only is searched as one string.
     """
     found = [word[:MOST_TERM_LENGTH] for word in _WORD.findall(query.lower())]
     runs = [word for word in found if _RUNS.search(word)]
     words = [word for word in found if not _RUNS.search(word) and word not in STOP_WORDS]
-    # "it's" leaves an s behind; a single letter that stands alone may be meant.
+    # "it's" leaves an s, which is dropped unless the query has nothing longer.
     longer = [word for word in words if len(word) > 1 or not word.isascii()]
     if not words and not runs and found:
         runs = [_SPACES.sub(" ", query.strip())[:MOST_TERM_LENGTH]]
@@ -72,11 +72,11 @@ class Part:
 
     text: str
     marked: bool = False
-    """Whether this is what was looked for."""
+    """Whether this part matches the search."""
 
 
 def stem(word: str) -> str:
-    """The beginning that a word's forms share: enough to mark them, not to find them."""
+    """The beginning that a word's forms share; used to mark them, not to find them."""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
@@ -84,18 +84,18 @@ def stem(word: str) -> str:
 
 
 def pattern_of(terms: Terms) -> re.Pattern[str] | None:
-    """What is marked for the terms: words in all their forms. None when there are none."""
+    """The pattern of what is marked: the words in all their forms. None if there are no terms."""
     beginnings = [rf"(?<!\w){re.escape(stem(word))}\w*" for word in terms.words]
     found = [*beginnings, *(re.escape(run) for run in terms.runs)]
     return re.compile("|".join(found), re.IGNORECASE) if found else None
 
 
 def passage(text: str, terms: Terms, *, length: int = PASSAGE) -> tuple[Part, ...]:
-    """The part of ``text`` with the most different terms, what was looked for marked.
+    """The part of ``text`` with the most different terms, with matches marked.
 
-    About ``length`` characters on one line; ellipses stand for what was left out. When no term
-    is found in it (a stemmer may find what this does not), it is the beginning of the text.
-    Hidden characters are shown, as the parts could not tell any more which are needed.
+    It is on one line, about ``length`` characters long, with ellipses for what was left out. If no
+    term is found (the database's stemmer finds more), it is the beginning of the text. Hidden
+    characters are made visible, since the parts no longer tell which of them are needed.
     """
     searched = visible(text[:MOST_CHARACTERS])
     pattern = pattern_of(terms)
@@ -116,7 +116,7 @@ def passage(text: str, terms: Terms, *, length: int = PASSAGE) -> tuple[Part, ..
 
 
 def _window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[int, int]:
-    """Where the passage begins and ends: the first stretch with the most different terms."""
+    """The begin and end of the passage: the first stretch with the most different terms."""
     if len(text) <= length:
         return 0, len(text)
     if not spans:
@@ -141,7 +141,7 @@ def _window(text: str, spans: Sequence[tuple[int, int]], length: int) -> tuple[i
 
 
 def _between_words(text: str, at: int, *, forward: bool) -> int:
-    """The nearest place between two words, at most 20 characters away; else ``at`` itself."""
+    """The nearest position between two words, at most 20 characters away; else ``at`` itself."""
     step = 1 if forward else -1
     for moved in range(21):
         place = at + step * moved

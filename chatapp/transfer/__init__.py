@@ -1,1 +1,1 @@
-"""Import and export."""
+"""Import and export: the formats of files, and their readers and writers."""

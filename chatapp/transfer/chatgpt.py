@@ -1,8 +1,8 @@
-"""Reader of ChatGPT's export: each conversation is a tree, of which one path is the conversation.
+"""Reader of ChatGPT's export, in which a conversation is one path through a tree of messages.
 
-The tree is walked from ``current_node`` up by ``parent``, iteratively and once a node, so that
-cycles, missing nodes and chains of any length end. Messages of other branches are counted as left
-out, system messages too: a file must not instruct a model.
+The path is followed from ``current_node`` up by ``parent``, each node once, so that cycles, missing
+nodes and chains of any length come to an end. Messages of other branches are counted as left out,
+and so are system messages: a file must not instruct a model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_conversation(value: Mapping[str, Any]) -> bool:
 
 
 def read(value: Mapping[str, Any]) -> ForeignConversation:
-    """One conversation. Raises ImportInvalid when no message is left of it."""
+    """One conversation. Raises ImportInvalid if no message of it is left."""
     left_out: Counter[str] = Counter()
     nodes = fields.mapping(value.get("mapping"))
     path = _path(nodes, value.get("current_node"), left_out)
@@ -61,19 +61,19 @@ def read(value: Mapping[str, Any]) -> ForeignConversation:
 
 @dataclass(slots=True)
 class Thoughts:
-    """What was thought since the last message, for the reply that comes of it."""
+    """The reasoning since the last message, for the reply that follows."""
 
     texts: list[str] = field(default_factory=list)
     at: datetime | None = None
 
     def taken(self, left_out: Counter[str]) -> str:
-        """All of it; then there is none."""
+        """Return all of it and forget it."""
         joined = fields.joined(self.texts, left_out)
         self.texts = []
         return joined
 
     def without_a_reply(self, left_out: Counter[str]) -> list[ForeignMessage]:
-        """A message of thoughts alone, of a reply that was stopped before its first word."""
+        """A message of reasoning alone, for a reply that was stopped before its first word."""
         if not self.texts:
             return []
         return [
@@ -87,12 +87,12 @@ def _speaks(node: Mapping[str, Any]) -> bool:
 
 
 def _name_of(author: Mapping[str, Any]) -> str:
-    """The role that an author is given; empty for what is no text."""
+    """The role that an author is given; empty if it is no text."""
     return fields.name(author.get("role"))
 
 
 def _path(nodes: Mapping[str, Any], current: Any, left_out: Counter[str]) -> list[str]:
-    """The ids from the root to the current node; to the newest leaf when that is not there."""
+    """The ids from the root to the current node, or to the newest leaf if that is missing."""
     if not isinstance(current, str) or current not in nodes:
         current = _newest_leaf(nodes)
     path: list[str] = []
@@ -108,7 +108,7 @@ def _path(nodes: Mapping[str, Any], current: Any, left_out: Counter[str]) -> lis
 
 
 def _newest_leaf(nodes: Mapping[str, Any]) -> str | None:
-    """The last node, in the file's order, that is nobody's parent."""
+    """The last node, in the file's order, that is no other node's parent."""
     parents = {
         parent
         for node in nodes.values()
@@ -124,7 +124,7 @@ def _take(
     thoughts: Thoughts,
     left_out: Counter[str],
 ) -> None:
-    """Add what a node says: a message, or thoughts for the reply that follows."""
+    """Add the content of a node: a message, or reasoning for the reply that follows."""
     author = fields.mapping(message.get("author"))
     name = _name_of(author)
     if name in SYSTEM_ROLES:
@@ -174,7 +174,7 @@ def _thoughts(content: Mapping[str, Any], left_out: Counter[str]) -> list[str]:
 
 
 def _text(content: Mapping[str, Any], left_out: Counter[str]) -> str:
-    """The text of a message's content; a picture or a file becomes a line that says so."""
+    """The text of a message's content; a picture or file becomes a line that says so."""
     kind = content.get("content_type")
     if kind == "code":
         code = fields.text(content.get("text"), left_out)

@@ -22,7 +22,7 @@ def is_conversation(value: Mapping[str, Any]) -> bool:
 
 
 def read(value: Mapping[str, Any]) -> ForeignConversation:
-    """One conversation. Raises ImportInvalid when no message is left of it."""
+    """One conversation. Raises ImportInvalid if no message of it is left."""
     left_out: Counter[str] = Counter()
     every = [fields.mapping(one) for one in fields.listing(value.get("chat_messages"))]
     path = _path(every, value.get("current_leaf_message_uuid"), left_out)
@@ -43,7 +43,7 @@ def read(value: Mapping[str, Any]) -> ForeignConversation:
 def _path(
     every: Sequence[Mapping[str, Any]], leaf: Any, left_out: Counter[str]
 ) -> Sequence[Mapping[str, Any]]:
-    """The messages up to the current one; all, in the file's order, when nothing says more."""
+    """The messages up to the current one; all, in the file's order, if that is unknown."""
     by_id = {one["uuid"]: one for one in every if isinstance(one.get("uuid"), str)}
     linked = any(isinstance(one.get("parent_message_uuid"), str) for one in every)
     if not linked or not isinstance(leaf, str) or leaf not in by_id:
@@ -77,7 +77,7 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
     )
     text = fields.joined((*attached, *spoken), left_out)
     reasoning = fields.joined(thoughts, left_out) if role == "assistant" else ""
-    # A reply that was stopped while it was thought about has its thoughts only.
+    # A reply that was stopped while the model was reasoning has nothing else.
     if not text.strip() and not reasoning:
         left_out["empty message"] += 1
         return None
@@ -90,7 +90,7 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
 
 
 def _content(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The parts of a message; text alone, as older exports have it, is one part of text."""
+    """The parts of a message; older exports have a text, which becomes one part."""
     content = value.get("content")
     parts = [content] if isinstance(content, str) else fields.listing(content)
     return [
@@ -104,7 +104,7 @@ def _attachments(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _part(part: Mapping[str, Any], thoughts: list[str], left_out: Counter[str]) -> str:
-    """One part as text: calls and results as fenced blocks, other kinds as a line that says so."""
+    """One part as text: calls and results as fenced blocks, others as a line that says so."""
     kind = part.get("type")
     if kind == "text":
         return fields.text(part.get("text"), left_out)
@@ -132,7 +132,7 @@ def _part(part: Mapping[str, Any], thoughts: list[str], left_out: Counter[str]) 
 
 
 def _summarised(part: Mapping[str, Any], left_out: Counter[str]) -> str:
-    """What is told of thoughts that are not given themselves."""
+    """The summary of reasoning that is not in the file itself."""
     summaries = (
         fields.mapping(one).get("summary") for one in fields.listing(part.get("summaries"))
     )
@@ -140,7 +140,7 @@ def _summarised(part: Mapping[str, Any], left_out: Counter[str]) -> str:
 
 
 def _call(part: Mapping[str, Any], left_out: Counter[str]) -> str:
-    """What a tool was called with; a document that was written by it is the text that counts."""
+    """A tool's arguments; of a call that wrote a document, the document's text."""
     called = fields.mapping(part.get("input"))
     name = fields.name(part.get("name")) or "a tool"
     content = called.get("content")

@@ -1,7 +1,7 @@
-"""Single values of foreign files, made storable: what is odd is repaired or left out, and counted.
+"""Single values of foreign files made storable; odd ones are repaired or left out, and counted.
 
-The exports of other products change without notice and are full of gaps; a person wants their
-conversations all the same, and to know what did not come along.
+The exports of other products change without notice and have many gaps. A person wants their
+conversations anyway, and wants to know what is missing.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def listing(value: Any) -> list[Any]:
 
 
 def text(value: Any, left_out: Counter[str]) -> str:
-    """The same as :func:`storable`, with newlines as ours are."""
+    """The same as :func:`storable`, with newlines as LF."""
     return storable(value, left_out).replace("\r\n", "\n")
 
 
 def storable(value: Any, left_out: Counter[str]) -> str:
-    """The value if it is text, as both databases can store it; empty for anything else.
+    """A text in a form that both databases can store; empty for any other value.
 
-    Without hidden characters, and cut where no message may be longer.
+    Hidden characters are removed, and a text longer than a message may be is cut.
     """
     if not isinstance(value, str):
         return ""
@@ -53,24 +53,24 @@ def storable(value: Any, left_out: Counter[str]) -> str:
 
 
 def joined(parts: Iterable[str], left_out: Counter[str]) -> str:
-    """The parts that say something, with blank lines between; cut as one text is."""
+    """The parts that are not blank, joined by blank lines and cut like one text."""
     return shortened("\n\n".join(part for part in parts if part.strip()), left_out)
 
 
 def name(value: Any) -> str:
-    """A short name or id, cut to what a column holds; empty for anything but text."""
+    """A short name or id, cut to the length of its column; empty for any other value."""
     return without_hidden(clean(value))[:NAME_LENGTH] if isinstance(value, str) else ""
 
 
 def title(value: Any) -> str:
-    """A title on one line, cut; empty for anything but text."""
+    """A title on one line, cut; empty for any other value."""
     if not isinstance(value, str):
         return ""
     return " ".join(without_hidden(clean(value)).split())[:TITLE_LENGTH]
 
 
 def time(value: Any, left_out: Counter[str]) -> datetime | None:
-    """A time in UTC; one that is none is counted, and None."""
+    """A time in UTC; an invalid one is counted, and gives None."""
     if value is None:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Which product a file comes from, and its conversations one after another.
+"""The recognition of a file's format, and its conversations one after another.
 
-Takes a JSON list of OpenAI-style messages (one conversation), our own export, and the exports of
-ChatGPT and Claude: a list of conversations, a single one, or the ZIP they come in. Nothing is
-ever unpacked to disk, and no more than the limits is read, whatever a file says of itself.
+Formats are a JSON list of OpenAI-style messages (one conversation), our own export, and the exports
+of ChatGPT and Claude: a list of conversations, a single one, or a ZIP with them. Nothing is
+unpacked to disk, and no more is read than the limits allow, whatever a file says of its size.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from chatapp.transfer.json_stream import LARGEST, JsonReader, TooLarge
 from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.transfer.values import ForeignConversation
 
-#: Of a ZIP: its entries, and what is read of all of them together. A year of daily use has a few
-#: dozen megabytes of text; the rest of such an archive are pictures, which are not read.
+#: Limits for a ZIP: its entries, and the bytes read of all of them together. A year of daily use
+#: has a few dozen megabytes of text; the rest of such an archive is pictures, which are not read.
 MAX_ENTRIES = 20_000
 MAX_TOTAL_BYTES = 2 * MAX_BYTES
 _CONVERSATIONS = re.compile(r"(^|/)conversations[-_ ]?\d*\.json$", re.IGNORECASE)
@@ -35,9 +35,9 @@ _TOO_LARGE = (
     f"This conversation alone has more than {LARGEST // 1024**2} million characters, which is "
     "more than can be read at once."
 )
-#: What a broken archive raises while it is read.
+#: The errors that reading a broken archive raises.
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError)
-#: What stands in an outline for what begins so.
+#: The value in an outline for a list or an object.
 _EMPTY: Mapping[str, Callable[[], Any]] = {"[": list, "{": dict}
 
 Reader = Callable[[Mapping[str, Any]], ForeignConversation]
@@ -45,10 +45,10 @@ Reader = Callable[[Mapping[str, Any]], ForeignConversation]
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A conversation that could not be read, and why."""
+    """A conversation that could not be read, with the reason."""
 
     number: int
-    """Its place in the file, 1 and up."""
+    """Its place in the file, from 1."""
     sentence: str
 
 
@@ -58,8 +58,8 @@ Item = ForeignConversation | Refused
 def conversations(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> Iterator[Item]:
     """The conversations of a file, read one at a time from a stream that can be rewound.
 
-    What is wrong with one of them is an item of its own. Raises ImportInvalid for a file that is
-    none of those above or is too large.
+    A conversation that cannot be read becomes a :class:`Refused`. Raises ImportInvalid for a file
+    that is too large or has none of the formats.
     """
     if stream.read(2) == b"PK":
         stream.seek(0)
@@ -70,7 +70,7 @@ def conversations(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> Iterator[I
 
 
 def count(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> int | None:
-    """How many conversations a file has; None when it cannot be read to its end."""
+    """The number of conversations in a file; None if it cannot be read to its end."""
     try:
         if stream.read(2) != b"PK":
             return _counted(lambda: _rewound(stream), max_bytes)
@@ -93,7 +93,7 @@ def _counted(reopen: Callable[[], BinaryIO], max_bytes: int) -> int:
     elif "role" in _head(reader):
         return 1
     else:
-        # From its beginning once more: the two would share one place in the stream.
+        # Opened again, since the two would share one position in the stream.
         reader = _reader(reopen(), max_bytes)
         reader.peek()
     number = 0
@@ -138,7 +138,7 @@ def _reader(stream: BinaryIO, max_bytes: int) -> JsonReader:
 
 
 def _head(reader: JsonReader) -> dict[str, Any]:
-    """The first object of a list, its own lists and objects empty."""
+    """The first object of a list, with its own lists and objects empty."""
     reader.peek()
     for _ in reader.items():
         return _outline(reader)
@@ -146,7 +146,7 @@ def _head(reader: JsonReader) -> dict[str, Any]:
 
 
 def _outline(reader: JsonReader) -> dict[str, Any]:
-    """The next object, with only the kind of what is a list or an object in it."""
+    """The next object, with its lists and objects empty."""
     found: dict[str, Any] = {}
     for name in reader.members():
         kind = reader.peek()
@@ -163,7 +163,7 @@ def _listed(reader: JsonReader) -> Iterator[Item]:
     if reader.peek() != "[":
         raise ImportInvalid(_UNKNOWN)
     for place in reader.items():
-        # Not by a name: it would be kept while the next one is read, and each may be large.
+        # Not kept in a variable while the next one is read, since each may be large.
         yield _next_item(reader, place.number)
 
 
@@ -179,7 +179,7 @@ def _first_character(stream: BinaryIO) -> bytes:
 
 
 def _of_object(reopen: Callable[[], BinaryIO], max_bytes: int) -> Iterator[Item]:
-    """What is one object: read once for its outline, and once more for what is large in it."""
+    """The conversations of a file that is one object, read for its outline and then its members."""
     reader = _reader(reopen(), max_bytes)
     reader.peek()
     outline = _outline(reader)
@@ -233,7 +233,7 @@ def _own(reopen: Callable[[], BinaryIO], max_bytes: int) -> Item:
 
 
 def _read(number: int, value: Any) -> Item:
-    """One conversation, or why it is none."""
+    """One conversation, or why it was refused."""
     if not isinstance(value, dict):
         return Refused(number=number, sentence="This is not a conversation.")
     reader = _reader_of(value)
@@ -266,7 +266,7 @@ def _archive(stream: BinaryIO) -> zipfile.ZipFile:
 
 
 def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The files of conversations in an archive, by their names."""
+    """The entries of an archive that hold conversations, by their names."""
     entries = archive.infolist()
     if len(entries) > MAX_ENTRIES:
         raise ImportInvalid(
@@ -283,10 +283,10 @@ def _entries(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def _of_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, max_bytes: int) -> Iterator[Item]:
-    """The conversations of one file in the archive. It is read, never written anywhere."""
+    """The conversations of one entry, which is read but never written anywhere."""
 
     try:
-        # What is unpacked is counted as it comes, whatever the archive says of its size.
+        # The unpacked bytes are counted as they come, whatever size the archive gives.
         yield from _of_json(partial(_opened, archive, entry), max_bytes)
     except _BROKEN:
         raise ImportInvalid("The ZIP file is cut off or broken.") from None

@@ -1,4 +1,4 @@
-"""JSON files larger than memory: lists and objects, read one value at a time from bytes."""
+"""JSON files larger than memory: lists and objects, read value by value from a stream of bytes."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, BinaryIO, NoReturn
 
 from chatapp.errors import ImportInvalid
 
-#: What is read of the file at once.
+#: Bytes of the file that are read at once.
 CHUNK_BYTES = 256 * 1024
-#: Characters that are decoded at once, which takes about 5 ms, and holds the interpreter so long.
+#: Characters decoded at once; that takes about 5 ms, during which no other thread runs.
 WHOLE = 1024 * 1024
-#: Characters of one object. Decoded it may take ten times as much memory, of which the process has
-#: 300 MB with all else; and the collector, which looks through it, holds the interpreter meanwhile.
+#: Most characters of one object. Decoded it may take ten times as much memory, and the process has
+#: 300 MB in all; also, no other thread runs while the garbage collector looks through it.
 LARGEST = 12 * 1024 * 1024
-#: Of a number or a word.
+#: Most characters of a number or a word.
 _SCALAR = 5000
-#: Lists and objects in one another, where they are so large that they are taken apart.
+#: Most nested lists and objects in a value so large that it is decoded in pieces.
 DEEPEST = 50
 _CONTAINERS = frozenset("[{")
 _SCALAR_SIGNS = re.compile(r"[-+.\w]+")
@@ -29,17 +29,17 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in a file something stands."""
+    """A position in a file."""
 
     number: int
-    """Of the object in its list, 1 and up; 0 before the first."""
+    """Number of the object in its list, from 1; 0 before the first."""
     line: int
-    """1 and up."""
+    """Number of the line, from 1."""
     what: str = "Message"
-    """What the objects of the list are."""
+    """The word for the list's objects."""
 
     def refuse(self, sentence: str) -> NoReturn:
-        """Raise ImportInvalid with the sentence behind this place, which is a field of it too."""
+        """Raise ImportInvalid with this place before the sentence, and as fields."""
         where = (
             f"{self.what} {self.number} (line {self.line})" if self.number else f"Line {self.line}"
         )
@@ -50,7 +50,7 @@ class Place:
 
 
 class TooLarge(Exception):
-    """A value had more than ``LARGEST`` characters; what comes after it can be read."""
+    """A value has more than ``LARGEST`` characters; what follows it can still be read."""
 
 
 def objects(
@@ -58,9 +58,9 @@ def objects(
 ) -> Iterator[tuple[Place, dict[str, Any]]]:
     """The objects of the list in ``stream`` (UTF-8), each with its place.
 
-    Holds one object and one chunk in memory. ``what`` names the objects in errors. Unless
-    ``strict``, NaN and the infinities, which are not JSON, are read as null. Raises
-    ImportInvalid for what is not such a list and for more than ``max_bytes`` bytes.
+    Only one object and one chunk are in memory. ``what`` names the objects in errors. Unless
+    ``strict``, NaN and the infinities, which are not JSON, are read as null. Raises ImportInvalid
+    for anything but such a list, and for more than ``max_bytes`` bytes.
     """
     reader = JsonReader(stream, max_bytes=max_bytes, what=what, strict=strict)
     yield from reader.objects()
@@ -76,11 +76,11 @@ def _null(name: str) -> None:
 
 
 class JsonReader:
-    """JSON from a stream of bytes, taken value by value: a buffer of text, and where it lies.
+    """JSON read value by value from a stream of bytes.
 
     The standard library decodes; this class decides how much at once. A value of more than
-    ``WHOLE`` characters is decoded element by element, so that nothing holds the interpreter for
-    long, and one of more than ``LARGEST`` is read to its end and refused.
+    ``WHOLE`` characters is decoded element by element, so that other threads can run in between. A
+    value of more than ``LARGEST`` is read to its end and refused.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class JsonReader:
         self._buffer = ""
         self._at = 0
         self._bytes = 0
-        self._taken = 0
         # Characters skipped so far, in all.
+        self._taken = 0
         self._ended = False
         self._line = 1
         self._number = 0
 
     def objects(self) -> Iterator[tuple[Place, dict[str, Any]]]:
-        """The objects of a list of which the next character is the beginning."""
+        """The objects of a list, whose first character is the next one."""
         if self.peek() != "[":
             self._refuse("a list of messages must begin here, with [.")
         for place in self.items():
@@ -115,7 +115,7 @@ class JsonReader:
             yield place, value
 
     def items(self) -> Iterator[Place]:
-        """The places of a list's objects; whoever asks takes the value of each, or skips it."""
+        """The places of a list's objects; the caller takes or skips the value at each."""
         self._skip(1)
         if self.peek() == "]":
             self._skip(1)
@@ -132,7 +132,7 @@ class JsonReader:
                 return
 
     def members(self) -> Iterator[str]:
-        """The names in an object; whoever asks takes the value of each, or skips it."""
+        """The names in an object; the caller takes or skips the value of each."""
         self._skip(1)
         if self.peek() == "}":
             self._skip(1)
@@ -143,7 +143,7 @@ class JsonReader:
                 return
 
     def value(self) -> Any:
-        """The next value. Raises ImportInvalid; TooLarge after one of more than ``LARGEST``."""
+        """The next value. Raises ImportInvalid, and TooLarge after a value above ``LARGEST``."""
         limit = self._taken + LARGEST
         value = self._value(0, limit)
         if self._taken > limit:
@@ -151,11 +151,11 @@ class JsonReader:
         return value
 
     def skip(self) -> None:
-        """Go past the next value."""
+        """Skip the next value."""
         self._value(0, 0)
 
     def peek(self) -> str:
-        """The next character that is not blank, not taken; empty at the end of the file."""
+        """The next character that is not blank, without taking it; empty at the end of the file."""
         while True:
             blanks = _BLANKS.match(self._buffer, self._at)
             self._skip(blanks.end() - self._at if blanks else 0)
@@ -170,23 +170,23 @@ class JsonReader:
             self._refuse("there is something behind the end of the list.")
 
     def _value(self, depth: int, limit: int) -> Any:
-        """The next value; past ``limit`` characters only its end is looked for."""
+        """The next value; after ``limit`` characters, only its end is searched."""
         first = self.peek()
         while True:
             waiting = len(self._buffer) - self._at
             scalar = _SCALAR_SIGNS.match(self._buffer, self._at)
             cut = scalar is not None and scalar.end() == len(self._buffer) and waiting < _SCALAR
-            # A number may go on in the next chunk.
+            # A number may continue in the next chunk.
             if cut and self._more(CHUNK_BYTES):
                 continue
             try:
                 value, end = self._json.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
                 if first in _CONTAINERS and waiting >= WHOLE:
-                    return self._taken_apart(first, depth, limit)
+                    return self._decoded_in_parts(first, depth, limit)
                 if first == '"' and waiting > LARGEST:
                     self._refuse("a text in it is too long.")
-                # Possibly only cut; twice as much each time keeps the work linear.
+                # Perhaps only cut off; reading twice as much each time keeps the work linear.
                 if (first in _CONTAINERS or first == '"' or waiting < _SCALAR) and self._more(
                     max(CHUNK_BYTES, waiting)
                 ):
@@ -200,8 +200,8 @@ class JsonReader:
             self._skip(end - self._at)
             return value if self._taken <= limit else None
 
-    def _taken_apart(self, first: str, depth: int, limit: int) -> Any:
-        """A large list or object, one element after another."""
+    def _decoded_in_parts(self, first: str, depth: int, limit: int) -> Any:
+        """A large list or object, decoded one element after another."""
         if depth >= DEEPEST:
             self._refuse("this message is nested too deeply.")
         self._skip(1)
@@ -238,7 +238,7 @@ class JsonReader:
         return name
 
     def _separated(self, closing: str, expected: str) -> bool:
-        """Go past a comma, False, or the closing bracket, True."""
+        """Skip a comma (returns False) or the closing bracket (returns True)."""
         mark = self.peek()
         if mark not in {",", closing} or not mark:
             self._refuse(f"a comma or the end of {expected}")
@@ -251,7 +251,7 @@ class JsonReader:
         self._taken += count
 
     def _more(self, count: int) -> bool:
-        """Read some more; False at the end of the file."""
+        """Read at least ``count`` more bytes; False at the end of the file."""
         if self._ended:
             return False
         data = self._stream.read(count)

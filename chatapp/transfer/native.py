@@ -1,4 +1,4 @@
-"""Our own form: a conversation as JSON, whole and readable back, and as Markdown for people.
+"""Our own format: a conversation as JSON, complete and readable again, and as Markdown for people.
 
 ``{"format": "palimpsest", "version": 1, "conversation": {…}, "summaries": […], "messages": […]}``
 with every message, superseded ones included, under its own ``seq``.
@@ -19,7 +19,7 @@ from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
 
-#: By which an export is known, and the number of its form.
+#: The mark of our exports, and the version of their format.
 FORMAT = "palimpsest"
 VERSION = 1
 _HEADINGS = {"user": "You", "assistant": "Assistant", "tool": "Tool result"}
@@ -33,8 +33,8 @@ def is_conversation(value: Mapping[str, Any]) -> bool:
 def read(value: Mapping[str, Any], messages: Iterable[Any] | None = None) -> ForeignConversation:
     """One conversation with its settings, its system prompt and the versions of its summary.
 
-    ``messages``: read from elsewhere, in place of those in the value. Raises ImportInvalid for
-    another version of the form and when it holds no messages.
+    ``messages``, if given, replace those in ``value``. Raises ImportInvalid for another version of
+    the format, and if there are no messages.
     """
     if value.get("version") != VERSION:
         raise ImportInvalid("This export was made by another version and cannot be read.")
@@ -120,7 +120,7 @@ def markdown_head(conversation: Mapping[str, Any]) -> str:
 
 
 def markdown_message(message: Mapping[str, Any]) -> str:
-    """One message as Markdown: its text as it is, calls and results as fenced blocks."""
+    """One message as Markdown: its text unchanged, calls and results as fenced blocks."""
     marks = [
         word
         for word, on in (
@@ -146,7 +146,7 @@ def markdown_message(message: Mapping[str, Any]) -> str:
 
 
 def markdown_summary(summary: Mapping[str, Any]) -> str:
-    """The summary that is in force, at the end of the Markdown."""
+    """The active summary, for the end of the Markdown."""
     return (
         f"\n---\n\nWhat the model sees in place of messages 1 to {summary['through_seq']} "
         f"(version {summary['version']}):\n\n{summary['text']}\n"

@@ -1,8 +1,8 @@
-"""A JSON list of OpenAI-style chat messages, as scripts and logs keep them.
+"""A JSON list of OpenAI-style chat messages, as scripts and logs store them.
 
-Roles ``system`` and ``developer`` are inert: a foreign file must not give orders to a model. Their
-text at the head of the file is handed over as ``system_prompt``, for a person to decide on; further
-down it is left out and counted.
+Messages with the roles ``system`` and ``developer`` have no effect, since a foreign file must not
+give orders to a model. Those at the head of the file become ``system_prompt``, which a person may
+accept; others are left out and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.types import Role
 
-#: Room for hundreds of books; a larger file is more likely the wrong one.
+#: Enough for hundreds of books; a larger file is more likely the wrong one.
 MAX_BYTES = 200 * 1024 * 1024
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -33,27 +33,27 @@ SYSTEM_LEFT_OUT = "system message"
 TIME_LEFT_OUT = "time that is no time"
 HIDDEN_LEFT_OUT = "text with hidden characters, which were taken out"
 SHORTENED = "text of a message beyond its first million characters"
-#: Characters of one text that are taken over: five times what a person may send. A message is
-#: stored and indexed in one transaction, and shown at once, while others wait: a tenth of a second.
+#: Characters of one text that are imported: five times what a person may send. Storing, indexing
+#: and showing that many takes a tenth of a second, for which others wait.
 MOST_CHARACTERS = 1_000_000
 _REST_LEFT_OUT = "\n\n[The rest of this was left out at import.]"
-#: Larger numbers are milliseconds: as seconds they lie past the year 5000.
+#: Larger numbers are milliseconds: as seconds they would be after the year 5000.
 _MILLISECONDS = 1e11
 
 
 def read(stream: BinaryIO, *, max_bytes: int = MAX_BYTES) -> ForeignConversation:
-    """Read a whole list. Raises ImportInvalid, with the message's number and line, for what is
-    not one, holds what cannot be stored, or is larger than ``max_bytes``."""
+    """Read a whole list. Raises ImportInvalid, with the message's number and line, for anything
+    else, for text that cannot be stored, and for more than ``max_bytes`` bytes."""
     return collect(objects(stream, max_bytes=max_bytes))
 
 
 def collect(listed: Iterable[tuple[Place, dict[str, Any]]]) -> ForeignConversation:
-    """The same of objects with their places."""
+    """The conversation made of a list's objects, each with its place; as :func:`read`."""
     messages = SpooledMessages()
     system: list[str] = []
     left_out: Counter[str] = Counter()
+    # Id → name of the calls that no result has answered yet.
     calls: dict[str, str] = {}
-    # Id -> name of the calls that no result has answered yet.
     known: dict[str, str] = {}
     orphan_results = 0
     for place, value in listed:
@@ -110,7 +110,7 @@ def _message(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> 
 
 
 def _named(message: ForeignMessage, known: Mapping[str, str]) -> ForeignMessage:
-    """A tool message with the name of its call where the file gives only the id."""
+    """A tool message with the name of its call, if the file gives only the id."""
     if message.tool_name or message.tool_call_id not in known:
         return message
     return ForeignMessage(
@@ -131,7 +131,7 @@ def _string(place: Place, what: str, value: Any) -> str:
 
 
 def shortened(text: str, left_out: Counter[str]) -> str:
-    """``text`` as far as it is taken over, with a line that says so; that it is cut is counted."""
+    """``text`` cut to what is imported, with a line that says so; the cut is counted."""
     if len(text) <= MOST_CHARACTERS:
         return text
     left_out[SHORTENED] += 1
@@ -139,9 +139,9 @@ def shortened(text: str, left_out: Counter[str]) -> str:
 
 
 def shown_only(text: str, left_out: Counter[str]) -> str:
-    """``text`` without what a model would read and nobody see, as far as it is taken over.
+    """``text`` without hidden characters, which a model would read unseen, and cut if too long.
 
-    That there was such, or more, is counted.
+    Both are counted.
     """
     text = shortened(text, left_out)
     kept = without_hidden(text)
@@ -158,7 +158,7 @@ def _name(place: Place, key: str, value: Mapping[str, Any]) -> str:
 
 
 def _text(place: Place, value: Mapping[str, Any], left_out: Counter[str]) -> str:
-    """The content as text: a string, a list of parts, or nothing."""
+    """The content as text: of a string, a list of parts, or nothing."""
     return shown_only(_whole_text(place, value, left_out), left_out)
 
 
@@ -174,7 +174,7 @@ def _whole_text(place: Place, value: Mapping[str, Any], left_out: Counter[str]) 
 
 
 def _part(place: Place, part: Any, left_out: Counter[str]) -> str:
-    """The text of one part; a picture or a file becomes a line that says so."""
+    """The text of one part; a picture or file becomes a line that says so."""
     if not isinstance(part, dict):
         place.refuse("a part of its content is not an object.")
     kind = _string(place, "the type of a part of its content", part.get("type"))
@@ -196,7 +196,7 @@ def _calls(place: Place, value: Any, left_out: Counter[str]) -> tuple[dict[str, 
 
 
 def _call(place: Place, value: Any, left_out: Counter[str]) -> dict[str, Any]:
-    """A call in the one form that is stored and sent. Its arguments are text, valid or not."""
+    """A call in the form that is stored and sent; its arguments are text, valid JSON or not."""
     function = value.get("function") if isinstance(value, dict) else None
     if not isinstance(function, dict):
         place.refuse("one of its tool_calls has no function.")
@@ -216,7 +216,7 @@ def _call(place: Place, value: Any, left_out: Counter[str]) -> dict[str, Any]:
 
 
 def _time(value: Mapping[str, Any], left_out: Counter[str]) -> datetime | None:
-    """The first time of the message, in UTC; one that is none is counted, and None."""
+    """The message's first time, in UTC; an invalid one is counted, and gives None."""
     raw = next((value[key] for key in TIMES if value.get(key) is not None), None)
     if raw is None:
         return None

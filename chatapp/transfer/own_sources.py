@@ -1,9 +1,9 @@
-"""What the summaries of our own export were made of, told again for the messages as stored.
+"""New source fingerprints for the summaries in our own exports, made from the imported messages.
 
-A version names its source by a fingerprint of the messages. Taking hidden characters out of them
-would change it, and no version could be put back. So where a version's source still stood in the
-file, it is given the fingerprint of the same messages as they are stored here; where it did not,
-as after an edit, it keeps the one that fits nothing.
+A version names its source by a fingerprint of the messages. Removing hidden characters from them
+would change it, and no version could be restored. So a version whose source is unchanged in the
+file gets the fingerprint of the same messages as they are stored here. Any other, for instance one
+before an edit, keeps its own, which matches nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from chatapp.transfer import fields
 from chatapp.transfer.values import ForeignMessage
 from compression.store import Fingerprint, Version
 
-#: Spans that are followed at once; those of our own versions hardly overlap. Each message is hashed
-#: twice for each of them, and a file could name thousands.
+#: Spans that are followed at once; those of our versions hardly overlap. Each message is hashed
+#: twice for each span, and a file could name thousands.
 MOST_OPEN = 8
 
 
 class Sources:
-    """The fingerprints of each version's span, in the file and here, taken as messages are read."""
+    """The fingerprints of all versions' spans, in the file and here, computed during reading."""
 
     def __init__(self, summaries: Iterable[Any]) -> None:
         self._ends: dict[int, set[int]] = {}
@@ -33,7 +33,7 @@ class Sources:
         self._known: dict[tuple[int, int, str], str] = {}
 
     def add(self, seq: int, raw: Mapping[str, Any], message: ForeignMessage) -> None:
-        """The next message, as it stands in the file and as it was read."""
+        """Add the next message, as it is in the file and as it was read."""
         if seq in self._ends and len(self._open) < MOST_OPEN:
             self._open[seq] = Fingerprint(), Fingerprint()
         for first, (there, here) in list(self._open.items()):
@@ -48,12 +48,12 @@ class Sources:
                 del self._open[first]
 
     def stored(self, version: Version) -> str:
-        """The fingerprint that the version is to have here."""
+        """The fingerprint that the version gets here."""
         given = version.source_fingerprint
         return self._known.get((version.first_seq, version.through_seq, given), given)
 
 
 def _sent(text: Any, added: Any) -> str:
-    """What the model would be sent of a message."""
+    """The text of a message that the model would be sent."""
     said = text if isinstance(text, str) else ""
     return f"{said}\n\n{added}" if isinstance(added, str) and added else said

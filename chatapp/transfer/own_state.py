@@ -1,7 +1,7 @@
-"""What our own export says of a conversation besides its messages: settings and summaries.
+"""The settings and summaries of a conversation in our own export.
 
-A file may have been changed on its way. What does not fit together is left out as a whole and
-counted: a summary must never stand for messages that are not there.
+A file may have been changed. Summaries that do not fit its messages are all left out and counted: a
+summary must never stand for messages that do not exist.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from compression.types import SummaryStatus, Trigger
 
 SUMMARIES_LEFT_OUT = "summary version"
 PROMPT_LEFT_OUT = "system prompt"
-#: Of the summary, in one conversation.
+#: Most versions of a conversation's summary.
 VERSIONS = 10_000
-#: What a column of whole numbers holds.
+#: The largest value of an integer column.
 _LARGEST = 2**31 - 1
 
 
 def read(
     value: Mapping[str, Any], left_out: Counter[str], *, sources: Sources, messages: int
 ) -> OwnState:
-    """The settings, and the versions of the summary where they stand for these messages.
+    """The settings, and the versions of the summary if they stand for these messages.
 
-    ``messages`` counts those that were read; 0 when they have other numbers here than in the file,
-    which the summaries cite. ``sources`` has seen them all.
+    ``messages`` is the number of messages read; 0 if their seqs differ from those in the file,
+    which the summaries cite. ``sources`` has seen all messages.
     """
     about = fields.mapping(value.get("conversation"))
     versions, active = _versions(value, left_out, sources, messages)
@@ -68,7 +68,7 @@ def read(
 def _versions(
     value: Mapping[str, Any], left_out: Counter[str], sources: Sources, messages: int
 ) -> tuple[tuple[Version, ...], int]:
-    """The versions, oldest first, and the number of the one in force; none if they do not fit."""
+    """The versions, oldest first, and the active one's number; none if they do not fit."""
     listed = fields.listing(value.get("summaries"))
     if not listed:
         return (), 0
@@ -88,7 +88,7 @@ def _versions(
 
 
 def _check(found: list[Version], active: int | None, through: Any, messages: int) -> None:
-    """Raise ValueError unless the versions follow one another and stand for what is here."""
+    """Raise ValueError unless the versions follow one another and stand for these messages."""
     numbers = [one.version for one in found]
     if len(set(numbers)) < len(numbers) or numbers[-1] != active:
         raise ValueError("versions are missing")
@@ -100,9 +100,9 @@ def _check(found: list[Version], active: int | None, through: Any, messages: int
 
 
 def _version(value: Mapping[str, Any], changed: Counter[str]) -> Version:
-    """One version; what of its texts cannot stay as it is goes into ``changed``.
+    """One version; repairs of its texts are counted in ``changed``.
 
-    Raises an error of a kind that ``_versions`` knows for what is none.
+    Raises an error that ``_versions`` handles if the value is none.
     """
     text = value["text"]
     if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
@@ -140,14 +140,14 @@ def _version(value: Mapping[str, Any], changed: Counter[str]) -> Version:
         duration=_number(value.get("duration")),
         degraded=bool(value.get("degraded")),
         audit=_storable(fields.mapping(value.get("audit")), changed),
-        # Somebody, until it is stored: then the person whose import it is.
+        # 0 means some person; storing replaces it by the person who imports.
         author_id=0 if value.get("by_person") else None,
         created_at=fields.time(value.get("created_at"), Counter()) or datetime.now(UTC),
     )
 
 
 def _storable(value: Any, changed: Counter[str]) -> Any:
-    """A value of JSON as both databases can store it, its texts as those of messages."""
+    """A JSON value in a form that both databases can store, with its texts treated as messages'."""
     if isinstance(value, str):
         return fields.storable(value, changed)
     if isinstance(value, Mapping):

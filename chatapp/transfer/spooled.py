@@ -1,4 +1,4 @@
-"""Messages of one conversation that are too many for memory: the rest waits in a file."""
+"""The messages of a conversation that is too long for memory: most of them in a file."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import IO, overload
 
 from chatapp.transfer.values import ForeignMessage
 
-#: Messages that are written and read together, and characters at which they are enough as well.
+#: Messages that are written and read together, or fewer with this many characters.
 BATCH = 500
 BATCH_CHARACTERS = 512 * 1024
-#: Batches that stay in memory; an ordinary conversation is no longer.
+#: Batches kept in memory, enough for an ordinary conversation.
 IN_MEMORY = 4
 
 Batch = list[ForeignMessage]
 
 
 class SpooledMessages(Sequence[ForeignMessage]):
-    """A list to append to, and then to read as often as one likes, one reader at a time.
+    """A list that is first appended to, then read any number of times, by one reader at a time.
 
-    The file has no name and goes with the object.
+    Its file has no name and is deleted with the object.
     """
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
+        # Batches in memory, or their positions in the file.
         self._batches: list[Batch | int] = []
-        # In memory, or the place in the file.
-        self._firsts: list[int] = []
         # The index of each batch's first message.
+        self._firsts: list[int] = []
         self._length = 0
         self._newest: Batch = []
         self._characters = 0
@@ -40,7 +40,7 @@ class SpooledMessages(Sequence[ForeignMessage]):
             self._file.close()
 
     def append(self, message: ForeignMessage) -> None:
-        """Add one behind the others."""
+        """Append a message."""
         if not self._newest:
             self._firsts.append(self._length)
         self._newest.append(message)

@@ -1,4 +1,4 @@
-"""What a reader of foreign files makes of a conversation: values, without a database."""
+"""The values that readers of foreign files make of a conversation. No database."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ class ForeignMessage:
     """For a tool message: the call it answers."""
     tool_name: str = ""
     created_at: datetime | None = None
-    """In UTC; None when the file does not say, or says something that is no time."""
+    """In UTC; None if the file has no valid time."""
     partial: bool = False
     """A reply that was stopped or cut off."""
     superseded: bool = False
-    """Another text or reply stands in its place."""
+    """Another text or reply has replaced it."""
     pinned: bool = False
     masked: bool = False
     added_context: str = ""
-    """What this program itself had added to the message."""
+    """Text that this program itself had added to the message."""
     turn: int | None = None
-    """Our own export's number of the turn; None where a file knows no turns."""
+    """The turn's number in our own export; None for files without turns."""
     turn_status: str = ""
     model: str = ""
-    """Of that turn: how it ended, and who answered."""
+    """How the turn ended, and the model that answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnState:
-    """What only our own export says of a conversation."""
+    """The data that only our own export has."""
 
     system_prompt: str = ""
     model: str = ""
@@ -62,45 +62,44 @@ class OwnState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What tells a conversation from every other."""
+    """The hashes by which an imported conversation is recognised."""
 
     content: str
-    """SHA-256, hexadecimal, over everything that was said, times apart."""
+    """SHA-256, hexadecimal, of everything that was said, without times."""
     whole: str
-    """The same over that, the source's own id and all times; where neither is given,
-    ``content``."""
+    """SHA-256 of that, the source's own id and all times; equal to ``content`` without these."""
     source: str
-    """Over the source and its own id, which stay when the conversation grows; empty without an
-    id."""
+    """SHA-256 of the source and its own id, which stays when the conversation grows; empty without
+    an id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignConversation:
-    """A conversation as it was read, and what of the file has no place in it."""
+    """A conversation as it was read, with notes on what was left out."""
 
     messages: Sequence[ForeignMessage]
     system_prompt: str = ""
     """The system messages before the first other message, joined by blank lines."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """What was not taken over -> how often."""
+    """Kind of what was left out → how often."""
     orphan_results: int = 0
-    """Tool messages, kept, whose call is nowhere before them."""
+    """Tool messages, kept, without a call before them."""
     orphan_calls: int = 0
-    """Calls, kept, that no tool message after them answers."""
+    """Calls, kept, without a tool message after them."""
     title: str = ""
-    """As the file gives it; empty when it does not."""
+    """The title in the file; empty if there is none."""
     source: str = ""
     source_id: str = ""
-    """Whose export it is, and what the conversation is called there."""
+    """The product that made the file, and the conversation's id there."""
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    """In UTC; None when the file does not say."""
+    """Both in UTC; None if the file does not say."""
     own: OwnState | None = None
     """For our own exports."""
 
     @property
     def identity(self) -> Identity:
-        """What tells it from every other; reads every message."""
+        """The hashes by which it is recognised; reads every message."""
         system = self.own.system_prompt if self.own else self.system_prompt
         content = hashlib.sha256(_canonical(["system", system]))
         times = hashlib.sha256()
@@ -109,7 +108,7 @@ class ForeignConversation:
             parts: list[Any] = [one.role, one.text, one.reasoning, one.tool_calls]
             parts += [one.tool_call_id, one.tool_name]
             if one.superseded:
-                # The second stood for what the program had added, which says nothing new.
+                # The second stands for added context, which is not part of what was said.
                 parts += [True, ""]
             content.update(_canonical(parts))
             timed = timed or one.created_at is not None
@@ -131,6 +130,6 @@ def _moment(value: datetime | None) -> str:
 
 
 def _canonical(value: list[Any]) -> bytes:
-    """JSON arrays one after another can be told apart, so no separator is needed."""
+    """JSON arrays written one after another need no separator to be told apart."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return text.encode()

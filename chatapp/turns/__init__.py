@@ -1,1 +1,1 @@
-"""A turn, from accepted to finished."""
+"""Turns, from accepted to finished."""

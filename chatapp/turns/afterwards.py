@@ -1,4 +1,4 @@
-"""Work after a turn: its title, the queued message, a summary prepared ahead."""
+"""The work after a turn: a title, the queued message, a summary prepared in the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Afterwards:
-    """Does the work after turns. ``start`` runs the turn of a queued message."""
+    """Does the work after a turn. ``start`` runs the turn of a queued message."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Afterwards:
         except UserFacingError as error:
             logger.info("After turn %s: %s", job.turn, error.message)
         except Exception:
-            # The reply is stored and told: what else was to be done is left to the next turn.
+            # The reply is stored and announced; the next turn does what was left undone here.
             logger.exception("The work after turn %s failed.", job.turn)
 
     async def _name(self, job: Job) -> None:
@@ -80,5 +80,5 @@ class Afterwards:
         )
 
     def count(self, text: str) -> int:
-        """Ruler tokens of a message; 0 for one without words."""
+        """Ruler tokens of a message; 0 for an empty one."""
         return message_tokens(self._services.counter, text) if text.strip() else 0

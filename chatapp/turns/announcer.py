@@ -1,4 +1,4 @@
-"""Announcements of stored changes to viewers, as read from the database, never guessed."""
+"""Announcements to viewers of stored changes, read back from the database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chatapp.turns.services import Services
 from compression.exceptions import UserFacingError
 from compression.types import Outcome, Progress, Trigger
 
-# Changed messages that are told one by one.
+# Most changed messages that are announced one by one.
 MOST_AT_ONCE = 50
 ASKED_AGAIN = "The model server is getting too many requests. It will be asked again automatically."
 
@@ -36,11 +36,11 @@ class Announcer:
     def __init__(self, services: Services, bus: Bus) -> None:
         self._services = services
         self._bus = bus
+        # The event that announced the present run of each conversation, if of this process.
         self._compressing: dict[int, events.CompressionStarted] = {}
-        # What viewers were told when a run of this process began, by conversation.
 
     async def begun(self, accepted: Accepted) -> None:
-        """Tell viewers that a turn begins."""
+        """Announce that a turn begins."""
         about = common(accepted.conversation_id, accepted.event_no)
         for message in accepted.changed:
             await self._bus.publish(events.MessageChanged(message=message, **about))
@@ -59,9 +59,9 @@ class Announcer:
     async def announce_retry(
         self, stream: LiveStream, error: UserFacingError, seconds: float
     ) -> None:
-        """Tell viewers that the model server is busy and is asked again in so many seconds.
+        """Announce that the model server is busy and is asked again in ``seconds``.
 
-        The notice is stored with the turn too, for pages that are opened meanwhile.
+        The notice is also stored with the turn, for pages that are opened meanwhile.
         """
         job = stream.job
         notice = {**error.as_dict(), "message": ASKED_AGAIN, "retry_after": seconds}
@@ -73,7 +73,7 @@ class Announcer:
         await progress.astore_retry_notice(job.turn, notice)
 
     async def ended(self, ended: Ended) -> None:
-        """Tell viewers that a turn got its terminal status."""
+        """Announce that a turn got its terminal status."""
         about = common(ended.conversation_id, ended.event_no)
         await self._bus.publish(
             events.TurnFinished(
@@ -93,7 +93,7 @@ class Announcer:
     async def message_changed(
         self, conversation_id: int, event_no: int, message: MessageView
     ) -> None:
-        """Tell viewers that a stored message changed, and how full the context is by now."""
+        """Announce that a stored message changed, and how full the context now is."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
         if self._bus.watched(conversation_id):
@@ -101,7 +101,7 @@ class Announcer:
             await self._bus.publish(events.Context(context=context, **about))
 
     async def masked(self, conversation_id: int, masked: Masked) -> None:
-        """Tell viewers of masked tool results; of very many, they read the changes themselves."""
+        """Announce masked tool results; viewers fetch the changes themselves if there are many."""
         if len(masked.messages) > MOST_AT_ONCE:
             await self._bus.nudge(conversation_id)
             return
@@ -110,12 +110,12 @@ class Announcer:
             await self._bus.publish(events.MessageChanged(message=message, **about))
 
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:
-        """Tell viewers that the conversation has another title."""
+        """Announce the conversation's new title."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.TitleChanged(title=title, **about))
 
     async def summary_changed(self, *, conversation_id: int, **_: Any) -> None:
-        """A person changed the summary, or a turn what the model sees."""
+        """Announce that a person changed the summary, or a turn what the model sees."""
         event_no, compression, context = await self._services.aoverview(conversation_id)
         await self._bus.publish(
             events.SummaryChanged(
@@ -136,13 +136,13 @@ class Announcer:
         locks_input: bool,
         **_: Any,
     ) -> None:
-        """A run has begun, or became the one that is waited for."""
+        """Announce that a run has begun, or that a request now waits for it."""
         if message_count:
             await compressions.atakes_in(conversation_id, message_count)
         event_no, compression, _context = await self._services.aoverview(conversation_id)
         started = events.CompressionStarted(
             trigger=str(trigger),
-            # Whoever waits for a run of another process does not know what it takes in.
+            # Not passed for a run of another process, which has stored the number itself.
             message_count=message_count or compression.messages_under_way,
             source_tokens=source_tokens,
             locks_input=locks_input,
@@ -164,7 +164,7 @@ class Announcer:
         seconds_left: float | None = None,
         **_: Any,
     ) -> None:
-        """More of the summary is written, or another part of it begins."""
+        """Announce more of the summary, or its next part."""
         progress = Progress(
             tokens_written=tokens_written,
             part=part,
@@ -192,7 +192,7 @@ class Announcer:
     async def compression_completed(
         self, *, conversation_id: int, outcome: Outcome, **_: Any
     ) -> None:
-        """A run has ended, well or not."""
+        """Announce that a run has ended, with or without success."""
         self._compressing.pop(conversation_id, None)
         compression_progress.ends(conversation_id)
         event_no, compression, context = await self._services.aoverview(conversation_id)
@@ -227,5 +227,5 @@ class Announcer:
             )
 
     async def compression_withdrawn(self, *, conversation_id: int, **_: Any) -> None:
-        """A run took the conversation and gave it back: only the number of changes has risen."""
+        """Announce the new number of changes: a run took the lease and gave it back unused."""
         await self._bus.nudge(conversation_id)

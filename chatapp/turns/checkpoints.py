@@ -1,7 +1,6 @@
-"""Checkpoints of replies, stored before anybody is shown the text: many texts at once.
+"""Checkpoints: texts of running replies, stored in batches before viewers are shown them.
 
-Words that are in the database are not taken back by the next process that reads it, whatever has
-become of the one that wrote them.
+Text once shown is thus in the database, and is still there for other processes if this one dies.
 """
 
 from __future__ import annotations
@@ -17,20 +16,20 @@ from chatapp.conversations.turns.progress import Checkpoint
 
 logger = logging.getLogger(__name__)
 
-# Seconds. Texts that come within them are stored together, so that many streams cost little.
+# Seconds. Texts that arrive within this time are stored together, so that many streams cost little.
 GATHER = 0.02
-# Seconds for each character that was stored, so that storing takes at most a fifth of the time:
-# where texts are many and long, they are shown rarer. Measured on PostgreSQL, the slower one.
+# Seconds of waiting for each stored character, so that storing takes at most a fifth of the time:
+# many long texts are shown less often. Measured on PostgreSQL, the slower database.
 A_CHARACTER = 6e-8
-# Seconds after which words are shown that could not be stored: the database is away, and a reply
-# that goes on is worth more than the words that a crash at that very moment would take back.
+# Seconds after which text is shown though it could not be stored. While the database is away, a
+# reply that goes on is worth more than the words that a crash would then take back.
 PATIENCE = 1.0
 # Seconds before a failed write is tried again.
 RETRY_INTERVAL = 0.2
 
 
 class Checkpoints:
-    """The texts of this process's streams on their way into the database."""
+    """The texts of this process's streams that are about to be stored."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, Checkpoint] = {}
@@ -44,9 +43,9 @@ class Checkpoints:
         """Nobody waits: nothing could be stored for so long."""
 
     async def store(self, one: Checkpoint) -> bool:
-        """Return when the text is stored and may be shown; False: the turn is another's by now.
+        """Wait until the text is stored and may be shown. False: another process ended the turn.
 
-        A database that is away is waited for once, and not again before it has come back.
+        While the database is away, only the first call waits for it.
         """
         self._add([one])
         if self._worker is None or self._worker.done():
@@ -58,7 +57,7 @@ class Checkpoints:
         return one.message_id not in await stored
 
     async def aclose(self) -> None:
-        """Store nothing from now on."""
+        """Stop storing."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
@@ -72,7 +71,7 @@ class Checkpoints:
             self._waiting[one.message_id] = kept
 
     async def _work(self) -> None:
-        """Store checkpoints until none waits."""
+        """Store checkpoints until none are left."""
         while self._waiting:
             if (pause := self._next_at - time.monotonic()) > 0:
                 await asyncio.sleep(pause)
@@ -81,7 +80,7 @@ class Checkpoints:
             storing = asyncio.ensure_future(progress.acheckpoint(batch))
             await asyncio.wait({storing}, timeout=PATIENCE)
             if not storing.done():
-                self._wait_no_longer(waiters)
+                self._give_up_waiting(waiters)
                 await asyncio.wait({storing})
             if (error := storing.exception()) is not None:
                 self._try_again(batch, waiters, error)
@@ -101,10 +100,10 @@ class Checkpoints:
         self._add(batch, newer=False)
         self._waiters = waiters + self._waiters
         if now - self._failing_since >= PATIENCE:
-            self._wait_no_longer(self._waiters)
+            self._give_up_waiting(self._waiters)
         self._next_at = now + RETRY_INTERVAL
 
-    def _wait_no_longer(self, waiters: list[asyncio.Future[set[int]]]) -> None:
+    def _give_up_waiting(self, waiters: list[asyncio.Future[set[int]]]) -> None:
         if not self._away:
             logger.warning("The database has stored no text for %g s.", PATIENCE)
         self._away = True

@@ -1,4 +1,4 @@
-"""Fitting of the next request: decide, then mask, compress, truncate or refuse, until it fits."""
+"""Fitting a request into the window: mask, compress, truncate or refuse, as the policy decides."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from compression.ports import TokenCounter
 from compression.services import Engine
 from compression.types import ContextAction, Decision, Item, Sizes, Trigger
 
-# Mask, apply, compress, truncate a few times: more rounds mean that nothing helps.
+# Rounds of masking, applying, compressing and truncating; more would not help.
 MAX_ROUNDS = 8
-# Above this many messages a request is made in a thread, so that nobody's stream waits for it.
+# Messages above which a request is built in a thread, so that it does not delay other streams.
 INLINE_MESSAGES = 200
-# Seconds between two looks at a compression that another process runs.
+# Seconds between two looks at a compression in another process.
 LOOK_AGAIN = 0.25
 
 
@@ -52,58 +52,57 @@ class FittingDeps:
     profile: Profile
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
-    """Tells viewers that what the model sees has changed."""
+    """Announces that what the model sees has changed."""
     masked: Callable[[Masked], Awaitable[None]] | None = None
-    """Tells them of tool results that the model sees no more."""
+    """Announces tool results that the model no longer sees."""
     begun: Callable[[], Awaitable[None]] | None = None
-    """Announces the turn, before anything is done to make its request fit."""
+    """Announces the turn, before its request is made to fit."""
     on_retry: Callable[[UserFacingError, float], object] | None = None
-    """Called with the reason and the seconds before each time that the model is asked again."""
+    """Called before each retry with the reason and the seconds until then."""
     engine_for: Callable[[Profile], Engine]
     refused: Report | None = None
-    """The token counts of the request that the provider has just refused as too long."""
+    """The token counts of a request that the provider has just refused as too long."""
 
     def engine(self, sized: Sizes) -> Engine:
-        """Compression's engine for this model, as it counts this conversation."""
+        """Compression's engine for this model, with this conversation's calibration."""
         return self.engine_for(replace(self.profile, calibration=sized.calibration))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request that fits, and why it looks as it does."""
+    """A request that fits, with the decision that led to it."""
 
     request: BuiltRequest
     decision: Decision
     snapshot: ConversationSnapshot
     sizes: Sizes
     rests: bool = False
-    """Summarising failed so often that no model is asked."""
+    """Automatic compression is paused after too many failures."""
     extractable: bool = False
-    """An extract may stand in for the model all the same."""
+    """An extract may still replace the model."""
 
 
 @dataclass(slots=True)
-class _Tried:
-    """Attempts that were made for this request already."""
+class _Attempts:
+    """The steps already taken for this request."""
 
     compression_failed: bool = False
     decisions: list[dict[str, str]] = field(default_factory=list)
-    """Earlier decisions, in order; the manifest tells the way and not only its end."""
+    """Earlier decisions, in order, which the manifest also records."""
 
 
 async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool = False) -> Prepared:
     """The next request of a conversation, made to fit its model's window.
 
-    ``overflowed``: the provider said that the last request was too long, so compress whatever
-    the projection says. Raises ContextBlocked when nothing fits, NotFound when the conversation
-    is gone.
+    ``overflowed``: the provider refused the last request as too long, so compress at any projected
+    usage. Raises ContextBlocked when nothing fits, and NotFound when the conversation is gone.
     """
-    tried = _Tried()
+    tried = _Attempts()
     if overflowed:
         await _tell_beginning(deps)
         await _compress(conversation_id, deps, await _read(conversation_id, deps), tried, True)
     for _ in range(MAX_ROUNDS):
-        prepared = await _judged(await _read_unlocked(conversation_id, deps), deps, tried)
+        prepared = await _with_decision(await _read_unlocked(conversation_id, deps), deps, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
@@ -120,7 +119,7 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
 
 
 async def _tell_beginning(deps: FittingDeps) -> None:
-    """Announce the turn first: events out of order are a gap, filled by one ``state``."""
+    """Announce the turn first: events out of order would make viewers fetch the whole state."""
     if deps.begun is not None:
         await deps.begun()
 
@@ -138,7 +137,7 @@ def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Pr
 
 
 def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
-    """The policy of one conversation: its own settings over the defaults."""
+    """The policy of one conversation: its own settings, else the defaults."""
     defaults = conf.settings().policy
     return PolicySettings(
         threshold=snapshot.threshold or defaults.threshold,
@@ -162,7 +161,7 @@ def _items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
 
 
 async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
-    """The request, not judged yet, once no compression locks the conversation."""
+    """The undecided request, once no compression locks the conversation."""
     while True:
         snapshot = await aunlocked_snapshot_with_tail(conversation_id)
         if snapshot is not None:
@@ -171,7 +170,7 @@ async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
 
 
 async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
-    """The request as it would be now, not judged yet."""
+    """The undecided request as it is now."""
     return await _as_request(await asnapshot_with_tail(conversation_id), deps)
 
 
@@ -192,15 +191,15 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
 
-async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepared:
-    """The request with the policy's decision, which is recorded in the manifest."""
+async def _with_decision(prepared: Prepared, deps: FittingDeps, tried: _Attempts) -> Prepared:
+    """The request with the policy's decision, which the manifest records."""
     snapshot, sized = prepared.snapshot, prepared.sizes
     settings = policy_settings(snapshot)
     state = PolicyState()
     looks = settings.off or conf.settings().prepare_messages
     if looks or prepared.request.usage.share >= settings.soft:
         state = await asyncio.to_thread(_pure_state, snapshot, sized, tried)
-        state = await _with_standing(state, snapshot, sized, tried)
+        state = await _with_stored_state(state, snapshot, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
     decided = {"action": str(decision.action), "reason": decision.reason}
     manifest = {**prepared.request.manifest, "decision": decided, "before": [*tried.decisions]}
@@ -214,8 +213,8 @@ async def _judged(prepared: Prepared, deps: FittingDeps, tried: _Tried) -> Prepa
     )
 
 
-async def _with_standing(
-    state: PolicyState, snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried
+async def _with_stored_state(
+    state: PolicyState, snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts
 ) -> PolicyState:
     """The state with what the store knows: a ready draft, unsuccessful runs, an Undo."""
     ready = await store.aready(snapshot.conversation_id)
@@ -226,7 +225,7 @@ async def _with_standing(
         frees = sized.share(ready.source_tokens - ready.summary_tokens + sized.summary)
     return replace(
         state,
-        # Where nothing could be applied, the ready draft was tried too.
+        # After a failed attempt to apply anything, the ready draft is not tried again.
         ready=ready is not None and not tried.compression_failed,
         ready_frees=frees,
         extractable=not past.waited,
@@ -235,8 +234,8 @@ async def _with_standing(
     )
 
 
-def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried) -> PolicyState:
-    """The actions that are possible, found without the database."""
+def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts) -> PolicyState:
+    """The possible steps, as far as they can be found without the database."""
     items = _items(snapshot)
     settings = compression_settings(snapshot)
     compressible = not tried.compression_failed
@@ -256,7 +255,7 @@ def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Tried) -> 
 
 
 def _due(snapshot: ConversationSnapshot, sized: Sizes) -> bool:
-    """Whether so many messages lie beyond the tail that a summary is prepared for that alone."""
+    """Whether there are enough messages before the tail to prepare a summary for that alone."""
     settings = compression_settings(snapshot)
     if not settings.prepare_messages:
         return False
@@ -270,20 +269,20 @@ def _due(snapshot: ConversationSnapshot, sized: Sizes) -> bool:
 
 
 def _all_items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
-    """The whole tail, truncated messages included: the next compression takes them in."""
+    """The whole tail, with truncated messages, which the next compression covers."""
     visible = visible_tail(replace(snapshot, truncated_through=0))
     return tuple(one.as_item() for one in visible)
 
 
 async def _wait_for_lock(conversation_id: int) -> None:
-    """Let a compression that the conversation waits for come to its end; its lease expires."""
-    # An event cannot tell: the run may live in another process.
+    """Wait for a compression that locks the conversation; a crashed one's lease expires."""
+    # Polling, because the run may live in another process.
     while (await store.aread_state(conversation_id)).locks_input:  # noqa: ASYNC110
         await asyncio.sleep(LOOK_AGAIN)
 
 
 async def _compress(
-    conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Tried, overflowed: bool
+    conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Attempts, overflowed: bool
 ) -> None:
     settings = compression_settings(prepared.snapshot)
     engine = deps.engine(prepared.sizes)
@@ -291,7 +290,7 @@ async def _compress(
     if applied is not None and applied.success:
         return
     if prepared.rests and not prepared.extractable:
-        # It was for the ready draft's sake alone, which cannot be applied.
+        # Only a ready draft could have been applied, and there is none any more.
         tried.compression_failed = True
         return
     try:
@@ -305,7 +304,7 @@ async def _compress(
         )
         tried.compression_failed = not outcome.success
     except CompressionRunning:
-        # Another run compresses already, or one in the background has become ours.
+        # Another run is under way, or a background run was promoted for this request.
         before = await store.abreaker(conversation_id)
         await services.settled(conversation_id)
         after = await store.abreaker(conversation_id)
@@ -342,7 +341,7 @@ async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared)
 
 
 def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
-    """The last resort for one giant turn: its oldest texts cut to head and tail."""
+    """The last resort for one huge turn: its oldest texts cut to head and tail."""
     replaced = shorten_giant(_items(prepared.snapshot), prepared.sizes)
     if replaced is None:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
@@ -356,11 +355,11 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
 
 
 async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:
-    """Mask what is worth it after a turn, and write the next summary before it is needed."""
-    prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
+    """After a turn, mask what is worth it, and prepare the next summary before it is needed."""
+    prepared = await _with_decision(await _read(conversation_id, deps), deps, _Attempts())
     if prepared.decision.action is ContextAction.MASK:
         await _mask(conversation_id, deps, prepared)
-        prepared = await _judged(await _read(conversation_id, deps), deps, _Tried())
+        prepared = await _with_decision(await _read(conversation_id, deps), deps, _Attempts())
     engine = deps.engine(prepared.sizes)
     wanted = prepared.decision.action is ContextAction.PREPARE and engine.summarizers
     if wanted and await aconversation_within_limit(conversation_id):

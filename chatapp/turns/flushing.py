@@ -1,4 +1,4 @@
-"""Flushes of replies while they are written: stored, then rendered once for all viewers."""
+"""Flushes of running replies: the text is stored, then rendered once for all viewers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Flusher:
-    """Shows the replies of this process, each at its own pace, while they are read on."""
+    """Shows the replies of this process while they are received, each at its own pace."""
 
     def __init__(self, bus: Bus, pool: RenderingPool) -> None:
         self._bus = bus
@@ -29,16 +29,16 @@ class Flusher:
         self._checkpoints = Checkpoints()
 
     def begin(self, stream: LiveStream) -> None:
-        """Show the reply from now on as it comes."""
+        """Show the reply from now on, as it is received."""
         stream.flusher = asyncio.create_task(
             self._flush_when_due(stream), name=f"showing turn {stream.job.turn}"
         )
 
     async def finish(self, stream: LiveStream) -> None:
-        """Show the rest of a turn that is finishing: its deltas are all of it. Never raises.
+        """Show the rest of a turn that is finishing. Never raises.
 
-        A flush under way is waited for: cut off, it would store the same text once more, and
-        leave a thread at work on it.
+        A flush under way is waited for: if it were cancelled, the same text would be stored again,
+        and its thread would still be at work.
         """
         if stream.flusher is not None:
             if not stream.flushing:
@@ -48,7 +48,7 @@ class Flusher:
             await self._flush(stream)
 
     async def aclose(self) -> None:
-        """Store nothing from now on."""
+        """Stop storing checkpoints."""
         await self._checkpoints.aclose()
 
     async def _flush_when_due(self, stream: LiveStream) -> None:
@@ -61,16 +61,16 @@ class Flusher:
             stream.flushing = False
 
     async def _flush(self, stream: LiveStream) -> None:
-        """Store the buffered text, then tell viewers. Never raises."""
+        """Store the buffered text, then announce it. Never raises."""
         try:
-            # A thread that stores meanwhile would wait for Python's lock at each statement.
+            # Before the announcement, a storing thread would only compete for the interpreter.
             await stream.announced.wait()
             if await self._checkpoints.store(stream.gather()):
                 await self._tell(stream)
             else:
                 stream.lose()
         except Exception:
-            # The reply goes on, and its end brings the whole text in any case.
+            # The reply goes on, and its end shows the whole text anyway.
             logger.exception("New text of turn %s could not be shown.", stream.job.turn)
 
     async def _tell(self, stream: LiveStream) -> None:
@@ -94,13 +94,13 @@ class Flusher:
 
     async def _rendered(self, stream: LiveStream) -> markdown.Update:
         while stream.rendering.unseen:
-            await self._where_it_delays_nobody(stream, stream.rendering.catch_up)
-        return await self._where_it_delays_nobody(stream, stream.rendering.render)
+            await self._in_loop_or_thread(stream, stream.rendering.catch_up)
+        return await self._in_loop_or_thread(stream, stream.rendering.render)
 
-    async def _where_it_delays_nobody(self, stream: LiveStream, work: Callable[[], T]) -> T:
-        """Do it here, or in a thread where so much is to be rendered that others would wait.
+    async def _in_loop_or_thread(self, stream: LiveStream, work: Callable[[], T]) -> T:
+        """Do the work here, or in a thread if there is so much to render that others would wait.
 
-        The pool does the work of one share piece by piece: in order, and no two at once.
+        The pool does the work of one share in order, one piece at a time.
         """
         if stream.rendering.to_render <= LARGE:
             return work()

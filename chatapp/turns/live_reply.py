@@ -1,4 +1,4 @@
-"""A reply while it is written: what came, what is stored, what viewers were told."""
+"""A reply while it is written: the text received, stored, and shown."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from chatapp.rendering import markdown
 from chatapp.turns.pacing import Pace
 from chatapp.turns.turn import Job
 
-# A slow rendering stretches the interval, so that rendering takes at most a fifth of the time.
+# Least interval of flushes, in durations of the last one's rendering: it takes at most a fifth.
 RENDERING_SHARE = 5
-# Characters of what nobody has seen that are rendered at once; others may have their turn between.
+# Characters of unseen text that are rendered at once; other work runs between two portions.
 PORTION = 10_000
-# Seconds by which a flush may come early: a reply is read at the same pace, and what has just been
-# read need not wait for a moment so near.
+# Seconds by which a flush may come early. Replies are received at the same pace as they are shown,
+# so that text received just before a flush need not wait for the next one.
 EARLY = 0.01
 
 
 class Phase(IntEnum):
     """The phases of a turn that this process runs. A turn only ever enters a later one.
 
-    So a person's Stop outweighs the shutdown that comes with it, the last write is not begun
-    twice, and what another process has ended stays lost.
+    A person's Stop thus outweighs a shutdown that follows it, the last write begins only once, and
+    a turn ended by another process stays lost.
     """
 
     WAITING = 1
@@ -35,29 +35,29 @@ class Phase(IntEnum):
     RUNNING = 2
     """The request is made to fit, sent, and answered."""
     SHUTTING_DOWN = 3
-    """The process ends: the turn is about to be stored as interrupted."""
+    """The process is ending: the turn is about to be stored as interrupted."""
     STOPPING = 4
     """A person stopped it: the turn is about to be stored as stopped."""
     FINISHING = 5
-    """The last write is under way: whether the lease still holds is decided there."""
+    """The last write is under way; it finds out whether the lease still holds."""
     LOST = 6
     """Another process ended the turn: nothing more may be written."""
 
 
 @dataclass(slots=True, eq=False)
 class Rendering:
-    """The screen's updates by one reply, whether somebody looked at it all the time or not."""
+    """The updates of viewers' screens by one reply, which nobody may have looked at for a time."""
 
     seconds: float = 0.0
-    """How long the last update took."""
+    """Seconds that the last update took."""
     _renderer: markdown.StreamRenderer = field(default_factory=markdown.StreamRenderer)
     _unseen: list[tuple[str, str]] = field(default_factory=list)
-    """Text and reasoning that were told while nobody looked, and are not rendered yet."""
+    """Text and reasoning that came while nobody looked and are not rendered yet."""
     _unrendered: list[tuple[str, str]] = field(default_factory=list)
-    """Text and reasoning that viewers are told and that are not rendered yet."""
+    """Text and reasoning to be shown to viewers that are not rendered yet."""
 
     def add(self, text: str, reasoning: str, *, shown: bool) -> None:
-        """Take what is told from here on. ``shown``: somebody looks."""
+        """Add the text and reasoning that count as shown now. ``shown``: somebody looks."""
         self._unrendered.append((text, reasoning))
         if not shown:
             self._unseen += self._unrendered
@@ -65,19 +65,19 @@ class Rendering:
 
     @property
     def unseen(self) -> bool:
-        """Whether :meth:`catch_up` is to be called before :meth:`render`."""
+        """Whether :meth:`catch_up` is needed before :meth:`render`."""
         return bool(self._unseen)
 
     @property
     def to_render(self) -> int:
-        """Characters that the next call of these two goes over."""
+        """Characters that the next call of either method renders."""
         waiting = self._unseen or self._unrendered
         return self._renderer.open_length + sum(len(one) for pair in waiting for one in pair)
 
     def catch_up(self) -> None:
-        """Render a portion of the text that came while nobody looked.
+        """Render a portion of the text that was received while nobody looked.
 
-        A viewer that has come since was shown all of it: the next update must not bring it again.
+        A viewer who has come since has all of that text, so the next update must not repeat it.
         """
         text, reasoning = _joined(self._unseen)
         self._renderer.feed(text[:PORTION], reasoning[:PORTION])
@@ -85,7 +85,7 @@ class Rendering:
         self._unseen = [rest] if any(rest) else []
 
     def render(self) -> markdown.Update:
-        """The screen's update by what viewers were told since the last one."""
+        """The update of viewers' screens by the text shown since the last one."""
         begun = time.monotonic()
         update = self._renderer.feed(*_joined(self._unrendered))
         self._unrendered.clear()
@@ -106,12 +106,12 @@ class LiveStream:
     pace: Pace = field(default_factory=Pace)
     task: asyncio.Task[None] | None = None
     flusher: asyncio.Task[None] | None = None
-    """Shows what comes, until the turn is finishing."""
+    """Shows the reply as it is received, until the turn is finishing."""
     flushing: bool = False
-    """A piece of it is being stored and shown right now."""
+    """A piece of the reply is being stored and shown now."""
     phase: Phase = Phase.WAITING
     text: str = ""
-    """The text that viewers have been told. All of it is stored: see ``gather``."""
+    """The text that viewers have been shown. All of it is stored: see ``gather``."""
     reasoning: str = ""
     rendering: Rendering = field(default_factory=Rendering)
     """The reply as viewers see it. Slow updates space the flushes out."""
@@ -119,26 +119,27 @@ class LiveStream:
     request_sent: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the request is sent, or when the announcement must not wait for that."""
     announced: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when viewers have been told that the turn begins."""
+    """Set when viewers know that the turn has begun."""
     flush_pending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while text is buffered; a flush is due later."""
     _cancel: Callable[[], object] | None = None
-    """Cancels the task; set by its first step, without which it would never store its end."""
+    """Cancels the task. Set by the task's first step, since a task cancelled before it would never
+    store the turn's end."""
     _new_text: list[str] = field(default_factory=list)
     _new_reasoning: list[str] = field(default_factory=list)
     _gathered: tuple[str, str] = ("", "")
-    """Text and reasoning that are being stored, to be shown next."""
+    """Text and reasoning that are being stored and will be shown next."""
     _flushed_at: float = 0.0
 
     def enter(self, phase: Phase) -> bool:
-        """Go on to a phase; False, and nothing changes, where that would be a step back."""
+        """Enter a phase. False, with nothing changed, if it is not later than the present one."""
         if phase <= self.phase:
             return False
         self.phase = phase
         return True
 
     def begin(self) -> None:
-        """Mark the task as running. Raises CancelledError if its end was asked for before that."""
+        """Mark the task as running. Raises CancelledError if it was ended before its first step."""
         if self.task is not None:
             self._cancel = self.task.cancel
         if not self.enter(Phase.RUNNING):
@@ -150,22 +151,22 @@ class LiveStream:
         return self.phase is Phase.LOST
 
     async def ensure_announced(self) -> None:
-        """Wait until viewers know that the turn begins, which they are told at once."""
+        """Wait until viewers know that the turn has begun; they are told at once."""
         self.request_sent.set()
         await self.announced.wait()
 
     def end(self, phase: Phase) -> None:
-        """End the task, to be stored as ``phase`` says; one that has not begun ends as it begins.
+        """End the task, whose turn is then stored as ``phase`` says.
 
-        A task that is cancelled before its first step never runs at all, so that nobody would
-        store the turn's end.
+        A task that has not begun ends at its first step: if it were cancelled before that, nothing
+        would store the turn's end.
         """
         self.enter(phase)
         if self._cancel is not None:
             self._cancel()
 
     def lose(self) -> None:
-        """Give the turn up to the process that ended it; a last write finds that out by itself."""
+        """Give up the turn, which another process ended; a last write finds that out by itself."""
         if self.phase is not Phase.FINISHING:
             self.end(Phase.LOST)
 
@@ -179,25 +180,24 @@ class LiveStream:
 
     @property
     def due_in(self) -> float:
-        """Seconds until the next flush; 0 or less: now."""
+        """Seconds until the next flush; 0 or less: it is due."""
         interval = max(self.pace.interval, self.rendering.seconds * RENDERING_SHARE)
         return self._flushed_at + interval - EARLY - time.monotonic()
 
     @property
     def began(self) -> bool:
-        """Whether a piece of the reply has come."""
+        """Whether a piece of the reply has been received."""
         return bool(self.text or self.reasoning or self.pending)
 
     @property
     def pending(self) -> bool:
-        """Whether text is buffered that viewers have not been told."""
+        """Whether text is buffered that viewers have not been shown."""
         return bool(self._new_text or self._new_reasoning or any(self._gathered))
 
     def gather(self) -> Checkpoint:
         """The whole reply so far, to be stored before :meth:`take` counts it as shown.
 
-        So the database never has less than any viewer, in any process and after the death of this
-        one.
+        The database thus never has less text than a viewer of any process, even if this one dies.
         """
         text, reasoning = self._gathered
         self._gathered = text + "".join(self._new_text), reasoning + "".join(self._new_reasoning)
@@ -214,7 +214,7 @@ class LiveStream:
         )
 
     def take(self, *, shown: bool) -> tuple[str, str]:
-        """The gathered text and reasoning, told from here on. ``shown``: somebody looks."""
+        """The gathered text and reasoning, which count as shown. ``shown``: somebody looks."""
         (text, reasoning), self._gathered = self._gathered, ("", "")
         self.text += text
         self.reasoning += reasoning

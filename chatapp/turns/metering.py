@@ -1,4 +1,4 @@
-"""Metering of model calls, for the person in whose conversation each one is made."""
+"""Metering of model calls, counted for the owner of the conversation."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Call:
-    """One call of a model, as far as it has come."""
+    """One model call, as far as it has come."""
 
     request: ChatRequest
     texts: list[str] = field(default_factory=list)
     usage: TokenUsage | None = None
     refused: bool = False
-    """The server did not take it, so it cost nothing."""
+    """The server did not accept the call, so it cost nothing."""
 
 
-def _was_at_work(error: LLMError) -> bool:
-    """Whether the server had taken the request, although no word of a reply came."""
+def _was_accepted(error: LLMError) -> bool:
+    """Whether the server accepted the request, although no reply was received."""
     if isinstance(error, ServerTimeout):
         return bool(error.fields.get("limit") != "connect")
     return isinstance(error, ReplyCut)
 
 
 class MeteredClient:
-    """An :class:`chatapp.llm.client.LLMClient` whose calls are counted while there is a limit.
+    """An :class:`chatapp.llm.client.LLMClient` that counts calls while there is a limit.
 
-    ``cost_of`` gives US dollars of a model's call, or None. A call that ends without the
-    provider's count, by Stop above all, is counted by the ruler.
+    ``cost_of`` gives the US dollars of a model's call, or None. A call that ends without a count
+    by the provider, usually because of Stop, is counted by the ruler.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class MeteredClient:
             async with self._client.stream(request) as chunks:
                 yield self._watched(chunks, call)
         except LLMError as error:
-            call.refused = not (call.texts or _was_at_work(error))
+            call.refused = not (call.texts or _was_accepted(error))
             raise
         finally:
             if not call.refused:
@@ -101,7 +101,7 @@ class MeteredClient:
                 cost=self._cost_of(call.request.model, usage),
             )
         except AWAY as error:
-            # The reply is worth more than its bill.
+            # A missing count must not cost the person the reply.
             logger.warning("The use of a model call could not be counted: %s", error)
 
     def _estimated(self, call: _Call) -> TokenUsage:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+# Seconds. 20 flushes a second read as a steady stream, at a fifth of the cost of one per token.
 FLUSH_INTERVAL = 0.05
-# Seconds: 20 times a second reads as a steady stream, and costs a fifth of once a token.
+# Replies at once that a process shows at that pace with less than half a core.
 UNHURRIED = 50
-# So many replies at once cost a process less than half a core at that pace.
+# Seconds added for each further reply: 75 ms for 100 replies, 125 ms for 200.
 STRETCH = 0.0005
-# Seconds for each reply beyond: 75 ms for 100 of them, 125 ms for 200.
 LONGEST_INTERVAL = 0.2
 
 

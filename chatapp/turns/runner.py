@@ -1,8 +1,8 @@
-"""The runner of turns: one task a turn, belonging to its conversation and to no socket.
+"""The runner of turns: one task per turn, which belongs to a conversation and to no socket.
 
-A process keeps its turns by leases, stores their texts and then shows them, stops them, and ends
-them in order when it is told to. Turns that a killed process leaves are interrupted by any
-process's sweep.
+Each process holds leases on its turns, stores their texts before showing them, stops them, and
+ends them in order at shutdown. Turns left by a killed process are marked as interrupted by the
+sweep of any other.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HEAD_START = 0.02
 
 
 class Runner:
-    """The turns of this process."""
+    """The running turns of this process."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class Runner:
             count=self._afterwards.count,
         )
 
-    # What others ask for
+    # Called from outside
 
     async def begin(self, acceptance: Coroutine[Any, Any, Begun]) -> Begun:
-        """Store a turn and run it; raises what storing it raises.
+        """Store a turn and run it. Raises whatever storing it raises.
 
-        Both happen even if the one who asks goes away in between: a stored turn that nobody runs
-        would have to wait for its lease to expire.
+        Both are done even if the caller goes away in between: a stored turn that no process runs
+        would stay open until its lease expires.
         """
         task = asyncio.create_task(self._begin(acceptance), name="beginning of a turn")
         self._jobs.add(task)
@@ -99,7 +99,7 @@ class Runner:
         return accepted
 
     async def start(self, accepted: Accepted) -> None:
-        """Run the turn that was just stored, and tell the viewers of it."""
+        """Run a turn that was just stored, and announce it."""
         self.keep()
         job = Job(
             conversation_id=accepted.conversation_id,
@@ -116,7 +116,7 @@ class Runner:
         self.spawn(self._announce(stream, accepted), f"announcing turn {job.turn}")
 
     async def _announce(self, stream: LiveStream, accepted: Accepted) -> None:
-        """Tell viewers that a turn begins: while the model reads the request, or soon at least."""
+        """Announce the turn while the model reads the request, or after a short delay."""
         with suppress(TimeoutError):
             async with asyncio.timeout(HEAD_START):
                 await stream.request_sent.wait()
@@ -126,13 +126,13 @@ class Runner:
             stream.announced.set()
 
     def stop(self, turn: int) -> None:
-        """End a turn of this process now; one of another process ends at its next look."""
+        """End a turn of this process now; another process sees the stored Stop by itself."""
         stream = self._streams.get(turn)
         if stream is not None and stream.phase < Phase.STOPPING:
             stream.end(Phase.STOPPING)
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Start a task that is held until it is done, and cancelled at shutdown."""
+        """Start a task, and hold it until it is done or cancelled at shutdown."""
         task = asyncio.create_task(work, name=name)
         self._jobs.add(task)
         task.add_done_callback(self._forget)
@@ -142,7 +142,7 @@ class Runner:
         self._jobs.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
             return
-        # Whoever asked has been told of a refusal; its traceback helps nobody.
+        # A refusal was already reported to the person; its traceback helps nobody.
         refused = isinstance(error, UserFacingError)
         level, trace = (logging.INFO, None) if refused else (logging.ERROR, error)
         logger.log(level, "%s: %s", task.get_name(), error, exc_info=trace)
@@ -150,9 +150,9 @@ class Runner:
     async def begin_compression(
         self, conversation_id: int, run: Coroutine[Any, Any, Outcome], begins: asyncio.Event
     ) -> None:
-        """Run a compression on, and return once it has started, which sets ``begins``.
+        """Run a compression in a task, and return once it has started and set ``begins``.
 
-        Raises what it raises before that: NothingToCompress, CompressionRunning.
+        Raises NothingToCompress or CompressionRunning if the run does so before it starts.
         """
         self.keep()
         task = self.spawn(run, f"compression of conversation {conversation_id}")
@@ -162,15 +162,15 @@ class Runner:
             task.result()
 
     def keep(self) -> None:
-        """Begin to look for stops, renew and sweep, unless that has begun."""
+        """Begin the upkeep (see :class:`Keeper`), unless it has begun."""
         if not self._ending:
             self._keeper.begin()
 
     async def shutdown(self) -> None:
-        """End every turn as interrupted with its text stored, then stop."""
+        """End every turn as interrupted, with its text stored; then stop all tasks."""
         self._ending = True
         for stream in self._streams.values():
-            # The task that announces the turn may be cancelled before its first step.
+            # The task that would set this may be cancelled before its first step.
             stream.announced.set()
             stream.end(Phase.SHUTTING_DOWN)
         for task in self._jobs:
@@ -181,7 +181,7 @@ class Runner:
         await self._bus.aclose()
 
     async def _run(self, stream: LiveStream) -> None:
-        """Run one turn, and what follows it. Never raises."""
+        """Run one turn and the work after it. Never raises."""
         await self._driver.run(stream)
         self._streams.pop(stream.job.turn, None)
         self._pace.streams = len(self._streams)

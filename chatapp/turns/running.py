@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 Spawn = Callable[[Coroutine[Any, Any, Any], str], asyncio.Task[Any]]
 
-# How often the last write of a turn is tried while the database is away.
+# Attempts at the last write of a turn while the database is away.
 FINISH_TRIES = 8
 
 
 async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -> FittingDeps:
-    """The dependencies of fitting a turn's request. Raises LLMError for no model at all."""
+    """The dependencies for fitting a turn's request. Raises LLMError when there is no model."""
     return FittingDeps(
         profile=await services.catalogue.profile(job.model),
         counter=services.counter,
@@ -50,7 +50,7 @@ async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -
 
 
 class TurnDriver:
-    """Runs turns, each to its stored end. ``spawn`` keeps a task from being forgotten."""
+    """Runs turns to their stored end. ``spawn`` starts a task and holds it."""
 
     def __init__(
         self,
@@ -76,14 +76,14 @@ class TurnDriver:
             try:
                 await asyncio.shield(last_write)
             except asyncio.CancelledError:
-                # A second Stop, or the shutdown, which waits for this task: the ending stands.
+                # A second Stop, or the shutdown, which waits for this task: the turn still ends.
                 continue
             except Exception:
-                # Any error: a turn that stayed here would have its lease renewed for ever.
+                # Whatever went wrong, the turn must leave, or its lease is renewed for ever.
                 logger.exception("The end of turn %s could not be stored.", stream.job.turn)
 
     async def _ending_of(self, stream: LiveStream) -> progress.Ending:
-        """Run the turn; returns how it ended."""
+        """Run the turn. Returns how it ended."""
         self._flusher.begin(stream)
         try:
             stream.begin()
@@ -98,7 +98,7 @@ class TurnDriver:
             status = status_of(error, began=stream.began)
             ending = progress.Ending(status=status, error=error.as_dict())
         except Exception:
-            # Any other error: the turn gets its status, and the log the reason.
+            # The turn gets a status whatever the error, and the log gets the reason.
             logger.exception("Turn %s failed.", stream.job.turn)
             ending = progress.Ending(status=TurnStatus.FAILED, error=InternalError().as_dict())
         return ending
@@ -154,10 +154,10 @@ class TurnDriver:
         )
 
     async def _finish(self, stream: LiveStream, ending: progress.Ending) -> None:
-        """Store the turn's end, again and again while the database is away. Never raises."""
+        """Store the turn's end, with retries while the database is away. Never raises."""
         job = stream.job
         stream.enter(Phase.FINISHING)
-        # Viewers are told of the end after the beginning, even if no request was ever sent.
+        # The beginning is announced before the end, even if no request was sent.
         await stream.ensure_announced()
         await self._flusher.finish(stream)
         ending = await self._with_text(stream, ending)
@@ -178,5 +178,5 @@ class TurnDriver:
         try:
             await self._announcer.ended(ended)
         except Exception:
-            # Viewers look by themselves; the end is stored.
+            # The end is stored, and viewers look for changes by themselves.
             logger.exception("The end of turn %s could not be announced.", job.turn)

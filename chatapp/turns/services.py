@@ -1,4 +1,4 @@
-"""The services that turns run on: the model's client, the catalogue, the ruler, summarisers."""
+"""The services that turns need: the model client, the catalogue, the ruler, the summarisers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
 from compression.types import Sizes
 
-# Seconds that a summary of the demo model takes, so that the indicator can be seen.
+# Seconds that a summary by the demo model takes, so that people can see the progress.
 DEMO_PACE = 2.0
 
 
@@ -32,7 +32,7 @@ DEMO_PACE = 2.0
 class Services:
     """The services of a process, built once by :mod:`chatapp.wiring`.
 
-    Not to be confused with :mod:`compression.services`, the actions on a summary.
+    Not to be confused with :mod:`compression.services`, which compresses and changes summaries.
     """
 
     client: LLMClient
@@ -78,17 +78,17 @@ class Services:
             tool_result_characters=conf.settings().tool_result_max_length,
         )
 
-    # Reading for screens: the rows know nothing of windows and calibrations, these functions do.
+    # Reading for screens. Rows hold no windows or calibrations, so these functions add them.
 
     async def apage(self, user_id: int, code: str, **place: int | None) -> PageView:
-        """The page of a conversation, at ``place`` (before, after or around a seq).
+        """The page of a conversation, at ``place`` (``before``, ``after`` or ``around`` a seq).
 
         Raises NotFound.
         """
         return await _apage(user_id, code, self.context_view, **place)
 
     async def achanges(self, conversation_id: int, after: int) -> PageView:
-        """The changes of a conversation since ``after``. Raises NotFound."""
+        """The changes of a conversation since change number ``after``. Raises NotFound."""
         return await _achanges(conversation_id, after, self.context_view)
 
     async def aoverview(self, conversation_id: int) -> tuple[int, CompressionView, ContextView]:
@@ -96,14 +96,14 @@ class Services:
         return await _aoverview(conversation_id, self.context_view)
 
     async def acontext(self, conversation_id: int, *, model: str = "") -> ContextView:
-        """Usage of a conversation's next request, or of the one to another ``model``.
+        """Usage of a conversation's next request, to its own model or to ``model``.
 
         Raises NotFound.
         """
         return await _acontext_of(conversation_id, partial(self.context_view, model=model))
 
     def context_view(self, row: Conversation, tail_tokens: int, *, model: str = "") -> ContextView:
-        """Usage of the next request of a conversation with so many ruler tokens in its tail."""
+        """Usage of the next request, given the ruler tokens of its tail."""
         profile = self._profile(model or row.model)
         sized = self._sizes(row, profile)
         tokens = tokens_by_part(sized, tail_tokens)
@@ -123,18 +123,18 @@ class Services:
         return self._sizes(row, self._profile(row.model))
 
     def _profile(self, model: str) -> Profile:
-        # A process that has just begun may not have heard of any model yet.
+        # A process that has just started may not know the models yet.
         self.catalogue.recall()
         self.catalogue.reread(model)
         return self.catalogue.known_profile(model)
 
     def _sizes(self, row: Conversation, profile: Profile) -> Sizes:
-        return sizes_for(reading.snapshot_without_tail(row), _Remembering(self.counter), profile)
+        return sizes_for(reading.snapshot_without_tail(row), _CachingCounter(self.counter), profile)
 
 
 @dataclass(frozen=True, slots=True)
-class _Remembering:
-    """A ruler that counts no text twice: each screen counts the same instructions and summaries."""
+class _CachingCounter:
+    """A ruler that counts no text twice, since screens count the same texts again and again."""
 
     counter: TokenCounter
 

@@ -1,4 +1,4 @@
-"""The chat's models as writers of summaries, for :mod:`compression`."""
+"""The chat's models as summarisers, for :mod:`compression`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from compression.exceptions import SummarizerError
 from compression.ports import Summarizer
 from compression.types import Completion, Draft, Item, Ledger
 
-# The factor by which a refused prompt is taken as too long, where its server does not say.
+# Factor by which a refused prompt is assumed too long if its server gives no figure.
 TOO_LONG = 1.5
-# Added to the factor that it says: no two prompts are counted quite alike.
+# Factor added to the server's figure, since no two prompts are counted quite alike.
 MARGIN = 1.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """Implements :class:`compression.ports.Complete` on a chat model."""
+    """A :class:`compression.ports.Complete` that calls a chat model."""
 
     client: LLMClient
     profile: Profile
@@ -39,10 +39,10 @@ class ModelCall:
         max_tokens: int,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Completion:
-        """Ask for one whole answer.
+        """One whole answer.
 
-        Raises SummarizerError with the model's sentence, and past the owner's limit for the day:
-        a summary may take many calls, and many of them may be asked for at once.
+        Raises SummarizerError with the model's sentence, and beyond the owner's daily limit, which
+        is checked here because a summary may take many calls.
         """
         await _require_within_limit()
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
@@ -66,16 +66,16 @@ class ModelCall:
 
 
 async def _require_within_limit() -> None:
-    """Raise SummarizerError when the conversation's owner has reached the limit of the day."""
+    """Raise SummarizerError when the conversation's owner has reached the daily limit."""
     conversation_id = activity_log.conversation()
     if conversation_id is not None and not await aconversation_within_limit(conversation_id):
         raise SummarizerError(DailyLimit.reached, fields={"cause": DailyLimit.code})
 
 
 def _failed(error: LLMError, window: int, reply: int) -> SummarizerError:
-    """The error in the words of ``compression``; ``window`` and ``reply`` are tokens."""
+    """The error in terms of ``compression``; ``window`` and ``reply`` are in tokens."""
     failed = SummarizerError(error.message, fields={"cause": error.code})
-    # A server that took all its time once is not waited for a second time.
+    # A server that used up all the time once is not waited for again.
     failed.transient = error.retryable and not isinstance(error, ServerTimeout)
     if isinstance(error, ContextOverflow):
         failed.too_long = _too_long(error, window, reply)
@@ -83,7 +83,7 @@ def _failed(error: LLMError, window: int, reply: int) -> SummarizerError:
 
 
 def _too_long(error: ContextOverflow, window: int, reply: int) -> float:
-    """The factor by which the refused prompt was longer than there is room for."""
+    """The factor by which the refused prompt was longer than the room for it."""
     tokens = int(error.fields.get("tokens") or 0)
     room = int(error.fields.get("window") or window) - reply
     return max(MARGIN, MARGIN * tokens / room) if tokens and room > 0 else TOO_LONG
@@ -91,7 +91,7 @@ def _too_long(error: ContextOverflow, window: int, reply: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paced:
-    """A summariser that takes at least so many seconds, telling its progress meanwhile."""
+    """A summariser that takes at least ``seconds``, and reports progress meanwhile."""
 
     inner: Summarizer
     seconds: float

@@ -1,6 +1,6 @@
 """A conversation's title by the model: one small call, in the conversation's own language.
 
-The first words are the title until it comes, and stay it when it does not come.
+Until it comes, and if it fails, the title is the conversation's first words.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _QUOTES = "\"'`“”„‟«»‹›‘’‚*_#"
 
 
 async def name_by_first_words(conversation_id: int, announcer: Announcer) -> bool:
-    """Give a conversation without a title its first words; whether it got them.
+    """Title an untitled conversation by its first words. Returns whether it was untitled.
 
-    Raises NotFound for a conversation that is gone.
+    Raises NotFound when the conversation is gone.
     """
     if not await amay_be_named(conversation_id):
         return False
@@ -56,10 +56,10 @@ async def name_by_first_words(conversation_id: int, announcer: Announcer) -> boo
 async def name_by_model(
     conversation_id: int, client: LLMClient, profile: Profile, announcer: Announcer
 ) -> None:
-    """Ask for a title, store it, and tell the viewers.
+    """Ask for a title, store it, and announce it.
 
-    Never in place of a person's title. A model that fails or babbles leaves the first words.
-    Raises NotFound for a conversation that is gone.
+    Never replaces a person's title. If the model fails or gives no title, the first words stay.
+    Raises NotFound when the conversation is gone.
     """
     snapshot = await asnapshot_with_tail(conversation_id)
     question = next((one.text for one in snapshot.tail if one.role == "user"), "")
@@ -73,7 +73,7 @@ async def name_by_model(
         with activity_log.about(conversation=conversation_id, purpose="title"):
             answer = await client.complete(request)
     except LLMError:
-        # The call is in the activity log; a title is not worth a word to the person.
+        # The activity log has the call; the person need not know.
         return
     title = usable(answer.text)
     event_no = await areplace_automatic_title(conversation_id, title) if title else None
@@ -82,7 +82,7 @@ async def name_by_model(
 
 
 def usable(answer: str) -> str:
-    """The title in a model's answer; empty for an answer that is none."""
+    """The title in a model's answer; empty when there is no usable one."""
     shown = visible(without_hidden(clean(answer)))
     lines = [line.strip() for line in shown.splitlines() if line.strip()]
     if len(lines) != 1:

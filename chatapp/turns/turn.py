@@ -1,6 +1,6 @@
-"""One turn: make the request fit, ask the model, pass on what it says. No Channels, no HTML.
+"""One turn: make the request fit, ask the model, pass on its reply. No Channels, no HTML.
 
-:func:`run_turn` yields what happens; whoever iterates it stores, shows, and ends it.
+:func:`run_turn` yields the steps of a turn; its caller stores and shows them, and ends the turn.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from compression.exceptions import UserFacingError
 from compression.planning.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
 
-# The error assumed in our own count when a provider refuses a request and gives no figure.
+# Share by which our own count is assumed wrong when a provider refuses without giving a figure.
 DOUBT = 0.1
 
-# What the provider says at the end -> the turn's terminal status; anything else is a normal end.
+# The provider's finish reason → the turn's terminal status; any other reason is a normal end.
 STATUS_OF_REASON = {
     "length": TurnStatus.TRUNCATED,
     "max_tokens": TurnStatus.TRUNCATED,
@@ -45,7 +45,7 @@ STATUS_OF_REASON = {
 
 
 def status_of(error: UserFacingError, *, began: bool) -> TurnStatus:
-    """The terminal status after an error; ``began``: a piece of the reply had come.
+    """The terminal status after an error; ``began``: a piece of the reply was received.
 
     A reply that broke off is interrupted, so that the reader can have it continued.
     """
@@ -70,11 +70,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSent:
-    """The request to the model is on its way."""
+    """The request was sent to the model."""
 
     manifest: dict[str, Any]
     event_no: int
-    """The number of stored changes when the request was made."""
+    """The conversation's number of changes when the request was built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ Step = RequestSent | TextDelta | ReasoningDelta | Ending
 
 @dataclass(slots=True)
 class _Reply:
-    """The reply as far as it has come."""
+    """What has been received of the reply so far."""
 
     text: bool = False
     reasoning: bool = False
@@ -106,11 +106,11 @@ class _Reply:
 async def run_turn(
     job: Job, *, client: LLMClient, catalogue: Catalogue, deps: FittingDeps
 ) -> AsyncGenerator[Step, None]:
-    """Run one turn to its end.
+    """Run one turn to its end, yielding its steps.
 
-    Raises UserFacingError: of the model's side (LLMError), ContextBlocked, NotFound when the
-    conversation is gone. A provider that says the request was too long is believed once: its
-    window is learned, the conversation compressed, and the model asked again.
+    Raises LLMError for failures of the model, ContextBlocked when nothing fits, and NotFound when
+    the conversation is gone. When a provider first says that the request is too long, its window is
+    learned, the conversation compressed, and the model asked again.
     """
     prepared = await prepare(job.conversation_id, deps)
     for last_try in (False, True):
@@ -153,14 +153,14 @@ async def _ask(
 async def _after_overflow(
     overflow: ContextOverflow, prepared: Prepared, deps: FittingDeps, catalogue: Catalogue
 ) -> FittingDeps:
-    """Believe the provider: its window, how it counts, or that we are wrong by a tenth."""
+    """The dependencies for a second try, with what the refusal tells of the window or the count."""
     profile = deps.profile
     window, tokens = overflow.fields.get("window"), overflow.fields.get("tokens")
     factor = profile.calibration
     if tokens:
         factor = max(factor, int(tokens) / _counted(prepared))
     elif window and int(window) >= profile.window:
-        # The window is as large as we thought, so its tokens must be smaller.
+        # The window is as large as we thought, so the provider must count more tokens.
         factor *= 1 + DOUBT
     if not window and not tokens:
         window = int(profile.window * (1 - DOUBT))
@@ -168,7 +168,7 @@ async def _after_overflow(
     if factor > profile.calibration:
         await catalogue.learn(profile.name, "calibration", min(HIGHEST_CALIBRATION, factor))
     learned = await catalogue.profile(profile.name)
-    # For this second try the server is believed at once, whatever is thought of it later.
+    # The second try uses this window even if the catalogue does not trust it yet.
     learned = replace(learned, window=min(learned.window, int(window or learned.window)))
     said = int(tokens or factor * _counted(prepared))
     return replace(deps, profile=learned, refused=Report(counted=_counted(prepared), reported=said))
@@ -190,14 +190,14 @@ async def _calibrate(
 
 
 def _wordless(reply: _Reply, finished: Finished) -> LLMError:
-    """The error of a reply without a word. No request of ours offers a tool."""
+    """The error for a reply without text. None of our requests offers a tool."""
     if finished.tool_calls or finished.finish_reason == "tool_calls":
         return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
     return OnlyReasoning() if reply.reasoning else EmptyReply()
 
 
 def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any] | None:
-    """The explanation of an ending, where the status alone is none."""
+    """The explanation of an ending, if the status alone does not explain it."""
     if finished.finish_reason == "refusal":
         return ModelRefused().as_dict()
     if status is TurnStatus.FILTERED:
@@ -210,7 +210,7 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
 
 
 def _ending(reply: _Reply, profile: Profile) -> Ending:
-    """The end of a reply with its terminal status. Raises the error of one without a word (I6)."""
+    """The end of a reply with its terminal status. Raises an error if it has no text (I6)."""
     finished = reply.finished
     assert finished is not None
     status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)

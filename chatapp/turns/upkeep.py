@@ -1,4 +1,4 @@
-"""Upkeep of a process's turns, all the time: look for stops, renew leases, sweep."""
+"""The continuous upkeep of a process's turns: stops, renewals of leases, sweeps."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from chatapp.turns.live_reply import LiveStream
 
 logger = logging.getLogger(__name__)
 
-# Seconds. A Stop in another process is seen within one, a lease of 30 s renewed every 10.
+# Seconds. Another process's Stop is seen within one second; a lease of 30 s is renewed every 10.
 STOPS_INTERVAL = 0.9
 RENEWAL_INTERVAL = 10.0
 SWEEP_INTERVAL = 5.0
-# Seconds before failed work is tried again: a database that is away is not asked in a tight loop.
+# Seconds before failed work is repeated, so that a database that is away is not asked in a loop.
 RETRY_INTERVAL = 1.0
 
 
 class Keeper:
-    """Keeps the turns of this process, and ends those of processes that died.
+    """Maintains the turns of this process, and ends those of processes that died.
 
-    ``streams`` are the runner's, looked at anew each time; ``stop`` ends one of them;
-    ``send_orphaned_queues`` sends messages whose turn ended without sending them;
+    ``streams`` are the runner's, read anew each time. ``stop`` ends one of them.
+    ``send_orphaned_queues`` sends queued messages whose turn ended without sending them.
     ``count`` gives the ruler tokens of a text.
     """
 
@@ -47,18 +47,18 @@ class Keeper:
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
-        """Start the upkeep, unless it has begun."""
+        """Start the upkeep unless it has begun."""
         if not self._tasks:
-            works = (self._stop_what_is_unwanted, self._renew, self._sweep)
+            works = (self._stop_requested, self._renew, self._sweep)
             self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
 
     def end(self) -> list[asyncio.Task[None]]:
-        """Stop the upkeep; returns its tasks, which are about to end."""
+        """Cancel the upkeep and return its tasks, which are about to end."""
         for task in self._tasks:
             task.cancel()
         return self._tasks
 
-    async def _stop_what_is_unwanted(self) -> None:
+    async def _stop_requested(self) -> None:
         await asyncio.sleep(STOPS_INTERVAL)
         if not self._streams:
             return
@@ -72,14 +72,14 @@ class Keeper:
             return
         for turn in await progress.arenew(self._process_id, held):
             stream = self._streams.get(turn)
-            # A turn that has just ended has no lease to renew, and what follows it is still to do.
+            # A turn that has just ended has no lease; its task still has work to do.
             if stream is not None:
                 stream.lose()
 
     async def _sweep(self) -> None:
         for ended in await progress.asweep(self._count):
             await self._announcer.ended(ended)
-        # Queued messages whose turn ended without sending them, whatever the reason.
+        # Queued messages whose turn ended without sending them, for whatever reason.
         await self._send_orphaned_queues()
         await asyncio.sleep(SWEEP_INTERVAL)
 
@@ -89,6 +89,6 @@ async def _repeat(work: Callable[[], Awaitable[None]]) -> None:
         try:
             await work()
         except Exception:
-            # Without it no lease would be renewed again: it goes on, whatever broke.
+            # Go on whatever broke: without this loop no lease would be renewed again.
             logger.exception("Looking after turns failed; trying again.")
             await asyncio.sleep(RETRY_INTERVAL)

@@ -1,1 +1,1 @@
-"""HTTP: parse, call one function, answer."""
+"""HTTP: views that parse a request, call one function, and answer."""

@@ -1,6 +1,6 @@
-"""Signing in and out, and one's password. Django's own views, with what they leave to us.
+"""Signing in and out, and changing the password, with Django's own views.
 
-These views are synchronous, as Django's are; hashing a password takes a tenth of a second and must
+These views are synchronous, as Django's are: hashing a password takes a tenth of a second and must
 not happen on the event loop.
 """
 
@@ -38,10 +38,10 @@ _BUSY = "Too many people are signing in right now. Wait a few seconds and try ag
 
 
 class LimitedAuthenticationForm(AuthenticationForm):
-    """Name and password, of which only so many are looked at in a while."""
+    """Name and password, with a limit on attempts."""
 
     retry_after = 0
-    """Seconds to wait; 0 when the attempt was looked at."""
+    """Seconds to wait after too many attempts; 0 if the attempt was checked."""
 
     @sensitive_variables()
     def clean(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class SignIn(LoginView):
     authentication_form = LimitedAuthenticationForm
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """The password was right."""
+        """Sign in after a correct password, and redirect."""
         limits.forget_attempts(form.cleaned_data["username"], _address(self.request))
         response = super().form_valid(form)
         if wants_json(self.request):
@@ -75,7 +75,7 @@ class SignIn(LoginView):
         return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
-        """The form again with its sentence; 429 with Retry-After when there were too many."""
+        """The form again with its error; 429 with Retry-After after too many attempts."""
         if wants_json(self.request):
             return failure(self.request, _signin_error(form))
         response = super().form_invalid(form)
@@ -102,21 +102,21 @@ def _signin_error(form: AuthenticationForm) -> UserFacingError:
 
 
 class PasswordChange(PasswordChangeView):
-    """``password_change``: who came by a link and has no password is not asked for the old one."""
+    """``password_change``: a person without a password, who came by a link, sets a first one."""
 
     def get_form_class(self) -> type[Any]:
-        """With the old password if there is one."""
+        """The form that asks for the old password, if there is one."""
         user = self.request.user
         if user.is_authenticated and not user.has_usable_password():
             return SetPasswordForm
         return super().get_form_class()
 
 
-def _address_kept(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Tell nobody the page's path, which holds the token, as where one comes from.
+def _without_referrer(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Keep the page's path, which holds the token, out of the Referer header.
 
-    The next request is logged with it by many a proxy. Not `no-referrer`: with that a browser
-    hides the origin of a form too, which Django's check of forged requests asks for.
+    Many proxies log that header. Not `no-referrer`: with that, a browser also hides the origin of
+    a form, which Django's CSRF check needs.
     """
 
     @functools.wraps(view)
@@ -128,13 +128,13 @@ def _address_kept(view: Callable[..., HttpResponse]) -> Callable[..., HttpRespon
     return kept
 
 
-@_address_kept
+@_without_referrer
 @require_http_methods(["GET", "HEAD", "POST"])
 def signin_link(request: HttpRequest, uidb64: str, token: str) -> HttpResponse:
-    """GET shows one button and changes nothing, so that a mail scanner cannot spend the link.
+    """GET shows a button and changes nothing, so that a mail scanner cannot use up the link.
 
-    POST signs in, once, and goes to ``/``. A link that is wrong, used or old: 410 with how to get
-    another one.
+    POST signs in, once, and goes to ``/``. A wrong, used or expired link is answered with 410 and
+    how to get another one.
     """
     spending = request.method == "POST"
     user = (

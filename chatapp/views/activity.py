@@ -1,4 +1,4 @@
-"""The activity page: the model's calls for a conversation."""
+"""The activity page: the model calls for a conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chatapp.views.pages import page_context, rendered
 
 @endpoint("GET")
 async def activity(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The conversation's latest calls of models, and its compressions."""
+    """The conversation's latest model calls and its compressions."""
     person = user_id(request)
     row = await ownership.aowned(person, code)
     found = await asyncio.to_thread(log.calls_of, settings.ACTIVITY_LOG_DIR, row.pk)

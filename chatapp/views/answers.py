@@ -1,4 +1,4 @@
-"""The answers of every view: a page, a fragment for htmx, or JSON; and who may ask at all."""
+"""The answers of all views (page, htmx fragment, JSON), and the check of who may ask."""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], Coroutine[Any, Any, HttpResponseBase]]
 
 
-# Of a command as JSON: names and values of its fields, and bytes of what is between them.
+# Limits of a JSON command: strings, names of fields included, and bytes outside of strings.
 MOST_STRINGS, MOST_BESIDE_STRINGS = 2_000, 64 * 1024
-# Without going back: what is no JSON must not take longer than what is.
+# Without backtracking: invalid JSON must not take longer than valid JSON.
 _JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL)
-# U+FFFD in UTF-8, with any of its bytes escaped.
+# U+FFFD in UTF-8, any of its bytes percent-encoded.
 _SENT_REPLACEMENT = re.compile(rb"(?i:%ef|\xef)(?i:%bf|\xbf)(?i:%bd|\xbd)")
 
 
 def wants_json(request: HttpRequest) -> bool:
-    """Whether the answer is to be JSON."""
+    """Whether the answer should be JSON."""
     return "application/json" in request.headers.get("Accept", "")
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """Whether htmx asks, for a part of a page."""
+    """Whether htmx asks for a part of a page."""
     return bool(getattr(request, "htmx", False))
 
 
 def failure(request: HttpRequest, error: UserFacingError) -> HttpResponse:
-    """An error in the form that was asked for, with its own status."""
+    """An error in the requested form, with its own status."""
     if isinstance(error, SignedOut) and not wants_json(request) and not wants_fragment(request):
         return redirect_to_login(_page_behind(request), reverse("login"), REDIRECT_FIELD_NAME)
     response: HttpResponse
@@ -79,9 +79,9 @@ def failure(request: HttpRequest, error: UserFacingError) -> HttpResponse:
         if error.status == 404 and not wants_fragment(request):
             name = "errors/404.html"
         shown: dict[str, Any] = {"error": error.as_dict()}
-        # What another site may have sent is not shown as somebody's own words.
+        # Text that another site may have sent is not shown as the person's own.
         if request.method == "POST" and not isinstance(error, Forbidden):
-            shown |= {"text": _written(request), "back": _page_behind(request)}
+            shown |= {"text": _submitted_text(request), "back": _page_behind(request)}
         response = render(request, name, shown, status=error.status)
     if error.retry_after is not None:
         response.headers["Retry-After"] = str(max(1, round(error.retry_after)))
@@ -89,7 +89,7 @@ def failure(request: HttpRequest, error: UserFacingError) -> HttpResponse:
 
 
 def _page_behind(request: HttpRequest) -> str:
-    """The address of the page that was asked for, or from which a command was sent."""
+    """The path of the requested page, or of the page that a command was sent from."""
     match = request.resolver_match
     if request.method in ("GET", "HEAD") or match is None:
         return request.get_full_path()
@@ -100,8 +100,8 @@ def _page_behind(request: HttpRequest) -> str:
     return request.path
 
 
-def _written(request: HttpRequest) -> str:
-    """The text of a plain form that was refused, so that nobody writes it again."""
+def _submitted_text(request: HttpRequest) -> str:
+    """The text of a refused form, so that the person need not write it again."""
     try:
         return request.POST.get("text", "")
     except UNREADABLE:
@@ -116,7 +116,7 @@ def accepted(
     to: str,
     status: int = 200,
 ) -> HttpResponseBase:
-    """A command was carried out: JSON, a fragment, or a redirect to ``to`` for a plain form."""
+    """The answer to a successful command: JSON, a fragment, or a redirect to ``to``."""
     if wants_json(request):
         return JsonResponse(dict(result), status=status)
     if wants_fragment(request):
@@ -131,17 +131,15 @@ def page_of(code: str) -> str:
 
 
 def unreadable(error: Exception) -> UserFacingError:
-    """One of ``UNREADABLE`` as an error of ours."""
+    """One of the errors in ``UNREADABLE`` as an error of the tree."""
     return RequestTooLarge() if isinstance(error, RequestDataTooBig) else BadRequest()
 
 
 def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
-    """A view for people who are signed in and active, by these methods only; errors are answered.
+    """A decorator for views: signed-in and active people only, these methods only.
 
-    Where GET is allowed, HEAD is.
-
-    ``request.user`` is loaded when the view runs. An error of the tree gets its own status, any
-    other is logged and answered as an internal one.
+    HEAD is allowed with GET. ``request.user`` is loaded when the view runs. An error of the tree is
+    answered with its own status; any other is logged and answered as an internal error.
     """
 
     def decorate(view: View[P]) -> View[P]:
@@ -169,7 +167,7 @@ def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
                 logger.error("%s %s: the database: %s", request.method, view.__name__, error)
                 return failure(request, StorageUnavailable())
             except Exception:
-                # The end of the way: the person gets a card or JSON, the log the reason.
+                # Nothing above handles it: the person gets a card or JSON, the log the reason.
                 logger.exception("%s %s failed.", request.method, view.__name__)
                 return failure(request, InternalError())
 
@@ -186,7 +184,7 @@ def user_id(request: HttpRequest) -> int:
 
 
 async def keep_written(request: HttpRequest, code: str) -> None:
-    """Keep as the draft what a plain form sends along, whose page will be loaded again.
+    """Store as the draft the text that a plain form sent along, before its page is reloaded.
 
     Raises NotFound, and InvalidInput for a text that cannot be stored.
     """
@@ -200,16 +198,16 @@ async def keep_written(request: HttpRequest, code: str) -> None:
 async def fields_for(request: HttpRequest, code: str) -> dict[str, str]:
     """The fields of a command on one's own conversation.
 
-    Raises NotFound before anything in the body is judged: a stranger learns nothing by it.
+    Raises NotFound before the body is checked, so that a stranger learns nothing from it.
     """
     await ownership.aowned(user_id(request), code)
     return fields_of(request)
 
 
 def fields_of(request: HttpRequest) -> dict[str, str]:
-    """A command's fields, from a form or from a JSON object; numbers as text.
+    """The fields of a command, from a form or a JSON object; numbers as text.
 
-    Raises InvalidInput for a body that is neither.
+    Raises InvalidInput for any other body.
     """
     if request.content_type != "application/json":
         fields = {name: str(value) for name, value in request.POST.items()}
@@ -228,10 +226,10 @@ def fields_of(request: HttpRequest) -> dict[str, str]:
 
 
 def _is_flat(body: bytes) -> bool:
-    """Whether a JSON text has few strings, and little beside them.
+    """Whether a JSON text has few strings and little besides them.
 
-    Of millions of lists or fields 8 MB can be made, which take the decoder seconds; and it lets
-    nobody else have a turn.
+    Millions of lists or fields fit into 8 MB. The decoder takes seconds for them, and lets no other
+    thread run meanwhile.
     """
     beside = len(body)
     for number, string in enumerate(_JSON_STRING.finditer(body)):
@@ -244,9 +242,9 @@ def _is_flat(body: bytes) -> bool:
 def _refuse_broken_text(body: bytes, fields: QueryDict) -> None:
     """Raise InvalidInput for a form whose bytes are not UTF-8.
 
-    Django reads such a form as Latin-1, or puts U+FFFD in place of what it cannot read. A text is
-    stored as it was sent, or not at all. Those that were sent are counted, since decoding a form
-    once more takes a second for 8 MB.
+    Django reads such a form as Latin-1, or replaces what it cannot read by U+FFFD. A text is stored
+    as it was sent or not at all. So the U+FFFD in the result are compared with those in the body;
+    decoding a form a second time would take a second for 8 MB.
     """
     words = itertools.chain(fields, *(values for _, values in fields.lists()))
     seen = sum(word.count(REPLACEMENT) for word in words)

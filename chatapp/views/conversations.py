@@ -21,7 +21,7 @@ Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 @endpoint("POST")
 async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Title, model, system prompt, compression policy; only the fields that are given change."""
+    """Change title, model, system prompt or compression policy; other fields stay."""
     fields = await fields_for(request, code)
     changes: dict[str, Any] = {}
     if "title" in fields:
@@ -46,7 +46,7 @@ async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def seen(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The page of the conversation was looked at, up to ``event_no``."""
+    """Note that the conversation's page has shown the events up to ``event_no``."""
     event_no = forms.required_number(await fields_for(request, code), "event_no")
     await listing.amark_seen(user_id(request), code, event_no)
     return accepted(request, "conversation-seen", {"done": True}, to=page_of(code))
@@ -61,7 +61,7 @@ def _keep_turns(fields: dict[str, str]) -> int | None:
 
 
 def flag(command: str, field: str, *, on: bool) -> Handler:
-    """The view that sets or clears one of a conversation's times."""
+    """The view that sets or clears one of the conversation's timestamps."""
 
     @endpoint("POST")
     async def view(request: HttpRequest, code: str) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""The answers where no view was reached."""
+"""The answers to requests that reach no view."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponseBase:
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponseBase:
-    """404, the same as for a conversation that is not there."""
+    """404, the same as for a conversation that does not exist."""
     return failure(request, NotFound())
 
 
 def server_error(request: HttpRequest) -> HttpResponseBase:
-    """500; what happened is in the log."""
+    """500; the log has the reason."""
     return failure(request, InternalError())
 
 
 @sync_and_async_middleware
 def refusals(get_response):  # type: ignore[no-untyped-def]
-    """Answer a request whose body :mod:`chatapp.deployment.body_limits` did not let in."""
+    """Answer a request whose body :mod:`chatapp.deployment.body_limits` refused."""
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:

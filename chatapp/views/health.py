@@ -1,4 +1,4 @@
-"""Health checks: the process lives, and it can serve."""
+"""Health checks: whether the process lives, and whether it can serve."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 
 
 async def healthz(request: HttpRequest) -> JsonResponse:
-    """200 while the process answers at all."""
+    """200 whenever the process answers."""
     return JsonResponse({"status": "ok"})
 
 
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when the database and, if there is one, the bus answer; else 503 with which does not."""
+    """200 if the database and the bus (if any) answer; else 503, naming the one that does not."""
     answers = {"database": await _database_answers(), "bus": await wiring.bus().answers()}
     ready = all(answers.values())
     return JsonResponse({"ready": ready, **answers}, status=200 if ready else 503)
@@ -32,7 +32,7 @@ async def _database_answers() -> bool:
     try:
         await _aselect()
     except Exception:
-        # A wrong address or password is no answer either.
+        # A wrong address or password counts as no answer too.
         logger.exception("The database does not answer.")
         return False
     return True
@@ -55,10 +55,10 @@ def _is_probe(request: HttpRequest) -> bool:
 
 @sync_and_async_middleware
 def probes(get_response):  # type: ignore[no-untyped-def]
-    """Answer who looks whether this process lives, by whatever name or address it came.
+    """Answer health checks, whatever Host they are addressed to.
 
-    A container's or a balancer's probe sends the address of this machine as Host. What comes after
-    this middleware compares it with ALLOWED_HOSTS, and looks for a session that no probe has.
+    A container's or load balancer's probe sends this machine's address as Host. Later middleware
+    would compare it with ALLOWED_HOSTS, and look for a session, which a probe does not have.
     """
     if iscoroutinefunction(get_response):
 

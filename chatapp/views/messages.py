@@ -32,7 +32,7 @@ from compression.exceptions import UserFacingError
 
 @endpoint("POST")
 async def create(request: HttpRequest) -> HttpResponseBase:
-    """A new conversation; with ``text`` it begins with that message."""
+    """Create a conversation; with ``text`` it begins with that message."""
     fields = fields_of(request)
     try:
         return _moved(request, await _made(user_id(request), fields))
@@ -43,7 +43,7 @@ async def create(request: HttpRequest) -> HttpResponseBase:
 
 
 async def _made(person: int, fields: dict[str, str]) -> str:
-    """The code of the conversation that these fields ask for."""
+    """Create the conversation that the fields describe. Returns its code."""
     values = {
         "title": forms.title(fields),
         "model": forms.model_name(fields) or await preferences.default_model(person),
@@ -59,7 +59,7 @@ async def _made(person: int, fields: dict[str, str]) -> str:
 @endpoint("POST")
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
-    # Not found comes before anything in the body is judged, as with fields_for.
+    # NotFound before the body is checked, as in fields_for.
     snapshot = await aowned_snapshot_without_tail(user_id(request), code)
     fields = fields_of(request)
     result = await messages.send(
@@ -104,7 +104,7 @@ async def regenerate(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def continue_reply(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Have the model go on where its reply ended."""
+    """Have the model continue its last reply."""
     fields = await fields_for(request, code)
     result = await messages.continue_reply(user_id(request), code, forms.optional_id(fields))
     return _begun(request, code, "turn-continue", result)
@@ -131,7 +131,7 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
 
 @endpoint("POST")
 async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
-    """A new conversation with the messages up to ``seq``; with ``text`` it goes on with that."""
+    """Make a conversation with the messages up to ``seq``; with ``text``, send that in it."""
     fields = await fields_for(request, code)
     seq = forms.required_number(fields, "seq")
     if "text" not in fields:
@@ -146,12 +146,12 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
-    """A new conversation that carries the summary and the last turns over."""
+    """Make a conversation with the summary and the last turns of this one."""
     return _moved(request, await conversations.continue_in_new(user_id(request), code))
 
 
 def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The answer that names, or leads to, a new conversation."""
+    """The answer that names a new conversation or redirects to it."""
     if wants_json(request):
         return JsonResponse({"code": code}, status=201)
     if wants_fragment(request):
@@ -161,7 +161,7 @@ def _moved(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Keep what is being written."""
+    """Store the draft."""
     text = forms.draft(await fields_for(request, code))
     await drafts.asave_draft(user_id(request), code, text)
     return accepted(request, "draft", {"state": "kept"}, to=page_of(code))
@@ -169,7 +169,7 @@ async def draft(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def queue(request: HttpRequest, code: str) -> HttpResponseBase:
-    """``send_now``, ``edit`` or ``remove`` the message that waits."""
+    """``send_now``, ``edit`` or ``remove`` the queued message."""
     fields = await fields_for(request, code)
     action = fields.get("action", "")
     if action == "send_now":

@@ -1,4 +1,4 @@
-"""Pages and what is read: the conversation, its turns, what the model sees, versions."""
+"""Pages and other reads: the conversation, its turns, what the model sees, versions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from compression.exceptions import UserFacingError
 
 
 async def page_context(request: HttpRequest) -> dict[str, Any]:
-    """The parts of every chat page besides its conversation."""
-    chosen, links = await _asurroundings(user_id(request))
+    """The context that all chat pages share."""
+    chosen, links = await _ashared_context(user_id(request))
     services = wiring.services()
     return {
         "page": None,
@@ -43,19 +43,19 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _surroundings(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
+def _shared_context(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
     return people.chosen(user_id), listing.links(user_id)
 
 
-_asurroundings = across(_surroundings)
+_ashared_context = across(_shared_context)
 
 
 @endpoint("GET")
 async def home(request: HttpRequest) -> HttpResponseBase:
-    """The newest conversation, or the empty state, which ``?new`` asks for.
+    """The newest conversation, or the empty state with ``?new``.
 
-    The list of conversations as JSON, and as a fragment for htmx (``?current=<code>`` is marked in
-    it); with ``?archived`` those that were put away, as a page too.
+    As JSON, the list of conversations; for htmx, the list as a fragment with the conversation of
+    ``?current=<code>`` marked. With ``?archived``, the archived ones, also as a page.
     """
     person, archived = user_id(request), "archived" in request.GET
     if wants_json(request) or wants_fragment(request) or archived:
@@ -78,13 +78,12 @@ async def home(request: HttpRequest) -> HttpResponseBase:
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of a conversation, opened at a message with ``?around=<seq>``.
 
-    ``?q=`` is what was searched for; it is marked in that message.
-
-    With ``?before=<seq>`` or ``?after=<seq>`` the messages there, as a fragment for htmx.
+    ``?q=`` holds search terms, which are marked in that message. ``?before=<seq>`` and
+    ``?after=<seq>`` return the messages there as a fragment for htmx.
     """
     given = [name for name in ("before", "after", "around") if name in request.GET]
     if given:
-        # A stranger's wrong number is answered as a wrong code's.
+        # NotFound before the number is checked: a stranger learns nothing from it.
         await ownership.aowned(user_id(request), code)
     place = {name: number(request.GET, name) for name in given[:1]}
     page = await wiring.services().apage(user_id(request), code, **place)
@@ -121,9 +120,9 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
 async def unsent(
     request: HttpRequest, fields: dict[str, str], error: UserFacingError
 ) -> HttpResponseBase:
-    """The page that begins a conversation once more: what was written and chosen, and a sentence.
+    """The page that begins a conversation, with the refused text and choices and the error.
 
-    For a browser without JavaScript; with it, the page stays and shows the same.
+    For browsers without JavaScript; with it, the page stays and shows the same.
     """
     context = await page_context(request)
     model = fields.get("model", "")
@@ -135,9 +134,9 @@ async def unsent(
 async def rendered(
     request: HttpRequest, template: str, context: dict[str, Any], *, status: int = 200
 ) -> HttpResponseBase:
-    """A page; Markdown of thirty messages takes too long for the event loop.
+    """A page, rendered in a thread: thirty messages take too long for the event loop.
 
-    A client that goes away meanwhile cancels what has not begun.
+    If the client goes away, work that has not begun is cancelled.
     """
     work = partial(render, request, template, context, status=status)
     return await wiring.rendering_pool().run(user_id(request), work)
@@ -145,14 +144,14 @@ async def rendered(
 
 @endpoint("GET")
 async def message(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
-    """One message as JSON, its text as it was written: what Copy puts on the clipboard."""
+    """One message as JSON, with its text as written, which Copy puts on the clipboard."""
     found = await amessage(user_id(request), code, seq)
     return JsonResponse(found.as_json())
 
 
 @endpoint("GET")
 async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBase:
-    """The messages that were replaced by message ``seq``, in pages from ``?after=``."""
+    """The messages that message ``seq`` replaced, in pages from ``?after=``."""
     after = number(request.GET, "after") or 0
     messages, more = await areplaced(user_id(request), code, seq, after=after)
     if wants_json(request):
@@ -167,7 +166,7 @@ async def replaced(request: HttpRequest, code: str, seq: int) -> HttpResponseBas
 
 @endpoint("GET")
 async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
-    """One turn with its manifest, as JSON; for htmx what its reply saw, as a fragment."""
+    """One turn with its manifest as JSON; for htmx, what the reply's model saw, as a fragment."""
     found = await aturn(user_id(request), code, turn)
     if wants_fragment(request):
         return await rendered(request, "partials/manifest.html", {"turn": found, "code": code})
@@ -178,8 +177,8 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """The next request as the model will see it: parts, tokens, exact messages.
 
-    With ``?left-out`` the messages that would not be sent if no summary could be written. With
-    ``?model=`` the figures alone, as JSON, as they would be for another model.
+    With ``?left-out``, the messages that would be left out if no summary could be written. With
+    ``?model=``, only the figures for another model, as JSON.
     """
     person = user_id(request)
     if "model" in request.GET:
@@ -202,7 +201,7 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("GET")
 async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The summary as it is, and every version of it."""
+    """The active summary and all its versions."""
     person = user_id(request)
     page = await wiring.services().apage(person, code)
     versions = await aversions(person, code)
@@ -219,7 +218,7 @@ async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
 async def models(request: HttpRequest) -> HttpResponseBase:
     """The models to choose from, as JSON."""
     catalogue = wiring.services().catalogue
-    # Their windows come with the server's list, whether one was ever asked anything or not.
+    # The windows come with the server's list, even for models never used.
     await catalogue.ask()
     names = await catalogue.names()
     profiles = [catalogue.known_profile(name) for name in names]

@@ -22,7 +22,7 @@ ON = {"true", "on", "1"}
 
 @endpoint("GET", "POST")
 async def settings(request: HttpRequest) -> HttpResponseBase:
-    """GET shows, POST changes those of the fields that are given and no other."""
+    """GET shows the settings; POST changes those that are given."""
     person = user_id(request)
     if request.method == "POST":
         changes = _changes(fields_of(request))
@@ -38,7 +38,7 @@ async def settings(request: HttpRequest) -> HttpResponseBase:
 
 
 def _changes(fields: dict[str, str]) -> dict[str, str | bool]:
-    """The fields that are given, checked. Raises InvalidInput."""
+    """The given fields, checked. Raises InvalidInput."""
     changes: dict[str, str | bool] = {}
     for name, allowed in CHOICES.items():
         if name in fields:

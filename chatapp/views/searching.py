@@ -1,4 +1,4 @@
-"""Finding: in all of one's conversations, or in one."""
+"""Search in all of a person's conversations, or in one."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from chatapp.views.pages import page_context, rendered
 from compression.database import asked_by
 
 QUERY_LENGTH = 500
-# Further down nobody looks; another word in the query finds more.
+# Nobody reads further; another word in the query finds more.
 MOST_PAGES = 50
-#: Searches of one person that wait or are done. Those that were begun and abandoned count.
+#: Searches of one person that wait or run, including those whose answer nobody waits for.
 MOST_SEARCHES: Final = 8
-#: Seconds until who has more may try again.
+#: Seconds after which a person with too many searches may try again.
 TRY_AGAIN: Final = 5.0
 
 
 @endpoint("GET")
 async def search(request: HttpRequest) -> HttpResponseBase:
-    """``q``: what to look for; ``in``: one conversation's code; ``sort``: best or newest; ``page``.
+    """Search for ``q``. ``in``: a conversation's code; ``sort``: best or newest; ``page``.
 
-    Answers a page, the list as a fragment, or JSON.
+    Answers a page, a fragment, or JSON.
     """
     person = user_id(request)
     code = request.GET.get("in", "")
     if code:
-        # A stranger's conversation is missing before anything else is judged.
+        # A stranger's conversation is not found, whatever else the request says.
         await ownership.aowned(person, code)
     query = storable("q", request.GET.get("q", "").strip(), longest=QUERY_LENGTH)
     page = number(request.GET, "page") or 1

@@ -34,7 +34,7 @@ async def cancel(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Put a person's text in place of the version that was read."""
+    """Replace the version that the person has read by their text."""
     fields = await fields_for(request, code)
     text = fields.get("text", "").replace("\r\n", "\n")
     text = forms.storable("text", text, longest=SUMMARY_LENGTH)
@@ -50,7 +50,7 @@ async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Make an older version active; 0 means none."""
+    """Make an older version active; 0 means no summary."""
     wanted = forms.required_number(await fields_for(request, code), "version")
     version = await summaries.restore(user_id(request), code, wanted)
     return accepted(request, "summary-restore", {"version": version}, to=page_of(code))
@@ -58,20 +58,20 @@ async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def undo(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Go back to the version before."""
+    """Undo the last change of the summary."""
     version = await summaries.undo(user_id(request), code)
     return accepted(request, "summary-undo", {"version": version}, to=page_of(code))
 
 
 @endpoint("POST")
 async def redo(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Take the last undo back."""
+    """Redo what was undone last."""
     version = await summaries.redo(user_id(request), code)
     return accepted(request, "summary-redo", {"version": version}, to=page_of(code))
 
 
 @endpoint("POST")
 async def clear(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Start afresh from here."""
+    """Clear the context: move the boundary to the end, with no summary."""
     version = await summaries.clear(user_id(request), code)
     return accepted(request, "clear", {"version": version}, to=page_of(code))

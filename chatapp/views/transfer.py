@@ -1,4 +1,4 @@
-"""Conversations as files: out and in."""
+"""Export and import of conversations as files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from chatapp.transfer.openai_messages import MAX_BYTES
 from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
 
-# Seconds in which an import is taken to be done at once, so that its report is the answer.
+# Seconds within which an import's report is the answer itself.
 MOMENT = 2.0
-# Bodies that are the file itself.
+# Content types of bodies that are the file itself.
 RAW = frozenset({"application/json", "application/zip", "application/octet-stream"})
 PIECE = 256 * 1024
-# What a report says before there is one.
+# The report of a job that has not stored one yet.
 NO_REPORT: dict[str, Any] = {
     "imported": 0,
     "already": 0,
@@ -43,7 +43,7 @@ NO_REPORT: dict[str, Any] = {
 
 @endpoint("GET")
 async def export(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The conversation as a file: ``format`` is markdown, or json, which can be imported again."""
+    """Download the conversation: ``format`` is markdown, or json, which can be imported again."""
     person = user_id(request)
     await ownership.aowned(person, code)
     form = request.GET.get("format") or "markdown"
@@ -51,7 +51,7 @@ async def export(request: HttpRequest, code: str) -> HttpResponseBase:
         raise InvalidInput.of("format", "Choose markdown or json.")
     file = await exporting.export(person, code, markdown=form == "markdown")
     response = StreamingHttpResponse(file.pieces, content_type=file.content_type)
-    # Always saved, never shown: what is in it is other people's text.
+    # Always a download, never a page: the file holds other people's text.
     disposition = content_disposition_header(True, file.name)
     assert disposition is not None
     response.headers["Content-Disposition"] = disposition
@@ -60,12 +60,12 @@ async def export(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("GET", "POST")
 async def import_(request: HttpRequest) -> HttpResponseBase:
-    """GET: what was imported. POST ``file``: our own export, ChatGPT's or Claude's, or a list.
+    """GET lists past imports. POST imports a ``file``: our export, ChatGPT's, Claude's, or a list.
 
-    The file may also be the body itself, as JSON or ZIP. What is imported within a moment is
-    answered with its report: a page, a fragment, or JSON. All else goes on as a job, 202, whose
-    page says how far it is. The page of a file that is refused has the form again, which says what
-    can be imported.
+    The body may also be the file itself, as JSON or ZIP. An import that is done within a moment is
+    answered with its report, as a page, a fragment, or JSON. Any other goes on as a job, 202, whose
+    page shows its progress. For a refused file, the page shows the form again with what can be
+    imported.
     """
     person = user_id(request)
     if request.method != "POST":
@@ -95,14 +95,14 @@ async def import_(request: HttpRequest) -> HttpResponseBase:
 
 @endpoint("GET")
 async def import_job(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The progress of an import, and its result in the end."""
+    """The progress of an import, and finally its report."""
     job = await jobs.aview(user_id(request), code, whole=wants_json(request))
     return JsonResponse(_as_json(job)) if wants_json(request) else await _page(request, job)
 
 
 @endpoint("POST")
 async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
-    """End an import; what it has stored stays. One that has ended is left as it is."""
+    """Cancel an import; what it has stored stays. An ended import does not change."""
     person = user_id(request)
     wiring.importer().cancel(await jobs.arequest_cancel(person, code))
     await wiring.importer().wait(code, MOMENT)
@@ -115,7 +115,7 @@ async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 def _as_json(job: jobs.ImportView) -> dict[str, Any]:
-    """The report as it was ever answered, with the job around it."""
+    """A job with its report, in the form that import answers have always had."""
     values = job.as_json()
     return {**NO_REPORT, **values.pop("report"), **values}
 
@@ -129,7 +129,7 @@ async def _page(request: HttpRequest, job: jobs.ImportView) -> HttpResponseBase:
 
 
 async def _begun(request: HttpRequest, person: int) -> str:
-    """The code of the job that was begun with the request's file.
+    """Begin a job with the request's file. Returns its code.
 
     Raises InvalidInput, RequestTooLarge and ImportRunning.
     """
@@ -139,14 +139,14 @@ async def _begun(request: HttpRequest, person: int) -> str:
         raise ImportRunning(fields={"job": other})
     code = str(uuid.uuid4())
     path = importer.path_of(code)
-    # Copying a hundred megabytes takes a while, and taking their form apart another.
+    # Parsing the form and copying a hundred megabytes take a while.
     name, size = await asyncio.to_thread(_received, request, path)
     await importer.take(person, code, file_name=name, size=size)
     return code
 
 
 def _received(request: HttpRequest, path: Path) -> tuple[str, int]:
-    """Keep the file of a request at ``path``; its name and size. Raises as :func:`_begun`."""
+    """Store the request's file at ``path``. Returns name and size. Raises as :func:`_begun`."""
     if request.content_type in RAW:
         name, source = request.GET.get("name", ""), cast(BinaryIO, request)
     else:

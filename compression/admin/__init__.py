@@ -1,4 +1,4 @@
-"""Reviewing summaries in Django's admin: bases that a host registers for its own two models."""
+"""The review of summaries in Django's admin: base classes for a host's own two models."""
 
 from compression.admin.facts import covered
 from compression.admin.review import (

@@ -1,4 +1,4 @@
-"""The list of a host's summaries: its columns, and the methods by which a host links its pages."""
+"""The columns of the list of summaries, and the methods by which a host links its own pages."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from compression.types import Sizes
 
 
 class SummaryHooks(ReviewAdmin):
-    """The methods that a host overrides: its pages, its words, its limits."""
+    """The methods that a host overrides: links, words and limits."""
 
     def messages_url(self, request: HttpRequest, summary: Any) -> str:
-        """Where the messages are that a version stands for; empty when they may not be seen."""
+        """Address of the messages that a version stands for; empty when they may not be seen."""
         return ""
 
     def message_url(self, request: HttpRequest, summary: Any, seq: int) -> str:
-        """Where one message is; empty when it may not be seen."""
+        """Address of one message; empty when it may not be seen."""
         return ""
 
     def conversation_url(self, request: HttpRequest, summary: Any) -> str:
-        """Where the conversation is; empty when it may not be seen."""
+        """Address of the conversation; empty when it may not be seen."""
         return ""
 
     def may_see_missing(self, request: HttpRequest) -> bool:
-        """Whether to show what an audit found only in the originals."""
+        """Whether to show the items that an audit found only in the originals."""
         return True
 
     def words(self, field: str, value: str) -> str:
-        """A trigger or a status, as the host calls it."""
+        """The host's word for a trigger or a status."""
         return value
 
     def cause(self, summary: Any) -> str:
@@ -41,15 +41,15 @@ class SummaryHooks(ReviewAdmin):
         return self.words("trigger", summary.trigger)
 
     def maker(self, summary: Any) -> str:
-        """The writer of a version; empty when nothing wrote it."""
+        """The person or model that wrote a version; empty when there is none."""
         return self.shown(summary.model)
 
     def sizes(self, summary: Any) -> Sizes | None:
-        """The sizes of the conversation's next request, which limit an edit; None: not known."""
+        """The sizes of the conversation's next request, which limit an edit; None if unknown."""
         return None
 
     def counter(self) -> TokenCounter:
-        """The ruler."""
+        """The ruler that edits are counted by."""
         return default_counter()
 
 
@@ -58,12 +58,12 @@ class SummaryColumns(SummaryHooks):
 
     @admin.display(description="summary", ordering="version")
     def label(self, summary: Any) -> str:
-        """Version and conversation."""
+        """The version and its conversation."""
         return f"{summary} · {self.shown(str(summary.conversation))}"
 
     @admin.display(description="degraded", ordering="degraded")
     def without_model(self, summary: Any) -> str:
-        """Whether it is an extract that no model wrote."""
+        """Whether the version is an extract, written without a model."""
         return "in part" if summary.partly and not summary.degraded else told(summary.degraded)
 
     @admin.display(description="model", ordering="model")
@@ -83,17 +83,17 @@ class SummaryColumns(SummaryHooks):
 
     @admin.display(description="their tokens", ordering="source_tokens")
     def its_tokens(self, summary: Any) -> int:
-        """Those of the messages that it took in."""
+        """Tokens of the messages of the version's own span."""
         return int(summary.source_tokens)
 
     @admin.display(description="whole summary", ordering="summary_tokens")
     def whole_tokens(self, summary: Any) -> int:
-        """Those of its text, which stands for what earlier versions took in too."""
+        """Tokens of the version's text, which also stands for earlier spans."""
         return int(summary.summary_tokens)
 
     @admin.display(description="took in", ordering="through_seq")
     def covers(self, summary: Any) -> str:
-        """The messages that a version itself took in: first, last and how many."""
+        """The messages of the version's own span: first, last and number."""
         if not summary.through_seq:
             return ""
         return f"{summary.first_seq:,}–{summary.through_seq:,} ({summary.message_count:,})"

@@ -12,12 +12,12 @@ from compression.models import AbstractSummary
 from compression.types import Extracted, SummaryStatus, Trigger
 
 ATTEMPTS = (SummaryStatus.REJECTED, SummaryStatus.FAILED)
-# What a person does: no model is called for it.
+# Triggers of a person's changes, for which no model is called.
 PEOPLES = (Trigger.EDIT, Trigger.RESTORE, Trigger.CLEAR)
 
 
 def covered(summary: AbstractSummary, whole: store.StandsFor | None = None) -> str:
-    """The messages that a version took in, or those of the ``whole`` summary, in words."""
+    """The messages of a version's own span, or of the ``whole`` summary, in words."""
     if not summary.through_seq:
         return "nothing: no summary came of it" if summary.status in ATTEMPTS else "no messages"
     span = whole or summary
@@ -28,7 +28,7 @@ def covered(summary: AbstractSummary, whole: store.StandsFor | None = None) -> s
 
 
 def spans(summary: Any, own: str) -> list[Fact]:
-    """The messages that the text stands for, and those this version added; ``own``: its page."""
+    """All messages that the text stands for, and those of this version's own span (``own``)."""
     if not summary.through_seq:
         return [Fact(label="Stands for", value=covered(summary))]
     whole = store.stands_for(summary)
@@ -45,7 +45,7 @@ def spans(summary: Any, own: str) -> list[Fact]:
 
 
 def usage(summary: Any) -> str:
-    """The size of the next request before and after; not measured for a person's change."""
+    """The size of the next request before and after; unknown for a person's change."""
     before, after = summary.usage_before, summary.usage_after
     if before is None or after is None:
         return "not measured"
@@ -53,29 +53,29 @@ def usage(summary: Any) -> str:
 
 
 def share(value: float) -> str:
-    """A share of 1 as percents."""
+    """A share of 1 as a percentage."""
     return f"{100 * value:.0f} %"
 
 
 def or_none(value: Any) -> Any:
-    """The value, or the word for there being none."""
+    """The value, or a word that says that there is none."""
     return "none" if value is None else value
 
 
 def price(summary: Any, *, by_person: bool) -> str:
-    """The cost of the calls for it; a person's change takes none."""
+    """The cost of the model calls; a person's change has none."""
     if summary.cost:
         return f"{summary.cost} USD"
     return "none" if by_person else "not known"
 
 
 def seconds(duration: float | None) -> str:
-    """How long it took, to a tenth."""
+    """A duration to a tenth of a second."""
     return "none" if duration is None else f"{duration:.1f}"
 
 
 def by_extract(summary: Any) -> str:
-    """Whether no model wrote it, or which parts of it none wrote, and why."""
+    """Whether no model wrote the version, or which parts of it none wrote, and why."""
     parts = [str(Extracted(**one)) for one in (summary.audit or {}).get("extracted", [])]
     return "; ".join(parts) or yes(summary.degraded)
 
@@ -86,10 +86,10 @@ def yes(value: bool) -> str:
 
 
 def bill(audit: Mapping[str, Any]) -> list[Fact]:
-    """The version's floor, accounting and probe; nothing for versions without them."""
+    """The audit's floor, accounting and probe; nothing for versions without them."""
     bill, probe = audit.get("accounting"), audit.get("probe")
     facts = []
-    # Of an extract there are no lines of a model's.
+    # An extract has no lines by a model.
     if (beside := audit.get("floor")) and not (bill and bill.get("calls") == 0):
         lines = beside["filled"]
         added = (

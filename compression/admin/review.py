@@ -32,12 +32,12 @@ class Fact:
     label: str
     value: Any
     url: str = ""
-    """Where the value leads, if anywhere."""
+    """Address that the value links to, if any."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """A titled list of a review page; ``more`` lines were left out."""
+    """A titled list of a review page, of which ``more`` lines were left out."""
 
     title: str
     lines: tuple[str, ...]
@@ -46,7 +46,7 @@ class Listing:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerLine:
-    """One entry of a ledger as it is shown."""
+    """One entry of a ledger in the form that the page shows."""
 
     id: int
     section: str
@@ -57,7 +57,7 @@ class LedgerLine:
 
 
 def moment(at: datetime | None, otherwise: str = "") -> str:
-    """A time as HTML, which a script of the host may tell in the reader's zone."""
+    """A time as HTML, which a script of the host may show in the reader's time zone."""
     if at is None:
         return otherwise
     words = localize(localtime(at) if is_aware(at) else at)
@@ -71,13 +71,13 @@ def moments(field: str) -> Callable[[Any], str]:
     def column(row: Any) -> str:
         return moment(getattr(row, field))
 
-    # Django names the cells of a column after it.
+    # Django names the column's cells after the function.
     column.__name__ = field
     return column
 
 
 def told(value: bool) -> str:
-    """A cell of a list: that something is not so is no failure, as Django's red cross would say."""
+    """Yes or No for a cell of a list; Django's red cross would look like a failure."""
     return "yes" if value else "–"
 
 
@@ -88,20 +88,20 @@ class RunningFilter(admin.SimpleListFilter):
     parameter_name = "running"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Running or not."""
+        """The two choices: running or not."""
         return [("yes", "running"), ("no", "not running")]
 
     def queryset(
         self, request: HttpRequest, queryset: models.QuerySet[Any]
     ) -> models.QuerySet[Any]:
-        """Filter by the lease."""
+        """The conversations with an unexpired lease, or those without."""
         if self.value() == "yes":
             return queryset.exclude(free())
         return queryset.filter(free()) if self.value() == "no" else queryset
 
 
 class ShownValuesFilter(admin.AllValuesFieldListFilter):
-    """The values that there are, as the page shows all text of anyone."""
+    """A filter by existing values, with hidden characters made visible as elsewhere."""
 
     def __init__(
         self, field: Any, request: Any, params: Any, model: Any, model_admin: Any, field_path: str
@@ -110,13 +110,13 @@ class ShownValuesFilter(admin.AllValuesFieldListFilter):
         self._shown = model_admin.shown
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """One line for each value; a link without words could not be found."""
+        """One line per value; an empty one is named, since a link needs words."""
         for choice in super().choices(changelist):
             yield {**choice, "display": self._shown(str(choice["display"])) or "(empty)"}
 
 
 class WordsFilter(admin.ChoicesFieldListFilter):
-    """The choices of a field, in the words of the page."""
+    """A filter by the choices of a field, in the page's words."""
 
     def __init__(
         self, field: Any, request: Any, params: Any, model: Any, model_admin: Any, field_path: str
@@ -125,7 +125,7 @@ class WordsFilter(admin.ChoicesFieldListFilter):
         self._words = model_admin.words
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """One line for each choice, after the first one, which is all of them."""
+        """One line for all, then one for each choice."""
         first, *rest = super().choices(changelist)
         yield first
         for choice in rest:
@@ -133,55 +133,55 @@ class WordsFilter(admin.ChoicesFieldListFilter):
 
 
 class ReviewAdmin(ModelAdmin):
-    """A model that is looked at: nothing is added, changed or deleted here, singly or in bulk."""
+    """A read-only model: nothing is added, changed or deleted, neither singly nor in bulk."""
 
     actions = None
     list_per_page = 50
     show_full_result_count = False
     review_template = "admin/compression/review.html"
     object_history_template = "admin/compression/history.html"
-    """Lookups that links to the list carry, besides those of its filters."""
     linked_lookups: frozenset[str] = frozenset()
+    """Lookups that links to the list use, besides those of its filters."""
 
     class Media:
         css = {"all": ["compression/review.css"]}
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
+        """Nobody may."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
+        """Nobody may."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Nobody."""
+        """Nobody may."""
         return False
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Whether an address may narrow the list by this: by its filters and links only.
+        """Whether an address may filter the list by this lookup: those of filters and links only.
 
-        Django allows every column, so that ``?draft__startswith=a`` would tell, letter by letter,
-        what only another permission shows.
+        Django allows every column, so that ``?draft__startswith=a`` would reveal, letter by
+        letter, what needs another permission.
         """
         return lookup in self.linked_lookups or lookup.partition("__")[0] in {
             _filtered_by(one) for one in self.list_filter
         }
 
     def shown(self, text: str) -> str:
-        """Text of anyone for the eye; a host that defuses deceiving characters does it here."""
+        """Text for display; a host overrides this to make deceptive characters visible."""
         return text
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
-        """Called once for each request that shows one object, after the permission was checked."""
+        """Called once for each request that shows one object, after the permission check."""
 
     def on_list(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Called once for each request that shows a list, with the rows that are on its page."""
+        """Called once for each request that shows a list, with the rows of its page."""
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The list. Raises PermissionDenied; tells ``on_list``."""
+        """The list. Calls ``on_list``. Raises PermissionDenied."""
         response = super().changelist_view(request, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("cl")
         if shown is not None:
@@ -189,7 +189,7 @@ class ReviewAdmin(ModelAdmin):
         return response
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """The context of one object's page: ``facts`` and what else the template takes."""
+        """The context of one object's page: ``facts`` and whatever else the template needs."""
         raise NotImplementedError
 
     def change_view(
@@ -212,13 +212,13 @@ class ReviewAdmin(ModelAdmin):
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The result of an action on one object. Raises PermissionDenied."""
+        """The record of actions on one object. Raises PermissionDenied."""
         obj = self.get_object(request, unquote(object_id))
         more = {"title": self.shown(f"History of {obj}"), **(extra_context or {})}
         return super().history_view(request, object_id, more)
 
     def permitted(self, request: HttpRequest, object_id: str) -> Any:
-        """The object, or None when there is none. Raises PermissionDenied; tells ``on_look``."""
+        """The object, or None when there is none. Calls ``on_look``. Raises PermissionDenied."""
         obj = self.get_object(request, unquote(object_id))
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
@@ -227,7 +227,7 @@ class ReviewAdmin(ModelAdmin):
         return obj
 
     def act(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """A POST to the page. Raises PermissionDenied."""
+        """The answer to a POST to the page. Raises PermissionDenied."""
         raise PermissionDenied
 
     def page(
@@ -252,7 +252,7 @@ class ReviewAdmin(ModelAdmin):
 
 
 def _filtered_by(entry: Any) -> str:
-    """The field or the parameter of an entry of ``list_filter``."""
+    """The field or parameter of an entry of ``list_filter``."""
     if isinstance(entry, str):
         return entry
     return str(entry[0] if isinstance(entry, tuple) else entry.parameter_name)

@@ -1,7 +1,7 @@
-"""Every version and attempt of a summary, and what a reviewer may do to it.
+"""The admin pages of summaries: every version and attempt, and what a reviewer may do.
 
-Nothing here saves a row that a form filled in, so nothing can be forged with one: what a person
-does goes through :mod:`compression.services` like everywhere else.
+No row is saved from a form, so none can be forged: a person's change goes through
+:mod:`compression.services` here too.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from compression.types import SummaryStatus
 
 
 class SummaryReviewAdmin(SummaryPage):
-    """The host's summary model: every version and attempt, and Edit, Undo, Redo and Restore.
+    """The host's summary model: every version and attempt, with Edit, Undo, Redo and Restore.
 
-    The host sets :attr:`transcript` and may override the methods that say how its pages link.
+    The host sets :attr:`transcript`, and may override the methods that link its pages.
     """
 
     review_template = "admin/compression/summary.html"
@@ -50,16 +50,16 @@ class SummaryReviewAdmin(SummaryPage):
     ordering = ("-pk",)
 
     transcript: Transcript
-    """The host's messages: an older version is restored only while they are what they were."""
+    """The host's messages: a version is restored only while its source is unchanged."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """True for people with the model's own change permission."""
         return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
-        """Without the columns that only the page of one version shows.
+        """The rows without the columns that only the page of one version shows.
 
-        And without finished parts of what is not whole yet: they are neither version nor attempt.
+        Finished parts of an incomplete summary are left out: they are neither version nor attempt.
         """
         heavy = ("text", "ledger", "narrative", "audit", "reason")
         partly = models.Q(audit__has_key="extracted")
@@ -72,7 +72,7 @@ class SummaryReviewAdmin(SummaryPage):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
-        """One whole row, in one query; None for an id that is none."""
+        """One whole row in one query; None for an invalid id."""
         rows = self._whole(request).select_related(*self.list_select_related)
         try:
             return rows.filter(pk=self.opts.pk.to_python(object_id)).first()
@@ -80,7 +80,7 @@ class SummaryReviewAdmin(SummaryPage):
             return None
 
     def act(self, request: HttpRequest, obj: Any) -> HttpResponse:
-        """Edit, undo, redo or restore; on refusal the page again with the reason."""
+        """Edit, undo, redo or restore; after a refusal the page again with the reason."""
         if not self.has_change_permission(request, obj):
             raise PermissionDenied
         action = request.POST.get("action", "")
@@ -94,9 +94,9 @@ class SummaryReviewAdmin(SummaryPage):
         return HttpResponseRedirect(self.active_url(obj) or self.url_of(obj.pk))
 
     def perform(self, request: HttpRequest, summary: Any, action: str, text: str) -> int:
-        """Do it as every other door does, if the reader saw the newest version; the new version.
+        """Carry out an action as everywhere else, if the reader saw the newest version.
 
-        Raises a CompressionError with a sentence.
+        Returns the new version. Raises a CompressionError with a sentence.
         """
         conversation_id = summary.conversation_id
         seen: dict[str, Any] = {
@@ -118,7 +118,7 @@ class SummaryReviewAdmin(SummaryPage):
     def refuse(
         self, request: HttpRequest, summary: Any, error: CompressionError, text: str
     ) -> HttpResponse:
-        """The page with the reason and the text that was not saved; both texts on a conflict."""
+        """The page with the reason and the unsaved text; on a conflict with both texts."""
         current = self.get_object(request, str(summary.pk)) or summary
         more: dict[str, Any] = {"error": error.message}
         if text:
@@ -132,5 +132,5 @@ class SummaryReviewAdmin(SummaryPage):
 
 
 def _version_of(value: str) -> int:
-    """The number of a version that a form sent; of what is none that of no version."""
+    """The number of the version that a form sent; -1, which no version has, for anything else."""
     return int(value) if value.isascii() and value.isdigit() else -1

@@ -26,16 +26,16 @@ from compression.admin.review import Fact, LedgerLine, Listing, moment
 from compression.ledger.ledger import from_json
 from compression.types import SummaryStatus
 
-# A page shows at most this many lines of the ledger and of an audit's lists.
+# Most lines of the ledger, and of each list of an audit, on one page.
 LINES = 500
 
 
 class SummaryPage(SummaryColumns):
-    """The page of one version, for reading; its forms are
-    :class:`compression.admin.summaries.SummaryReviewAdmin`'s."""
+    """The page of one version, for reading; the forms are in
+    :class:`compression.admin.summaries.SummaryReviewAdmin`."""
 
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Facts, ledger and audit; see the template."""
+        """The facts, ledger and audit for the template."""
         active = obj.status == SummaryStatus.ACTIVE
         may_change = self.has_change_permission(request, obj)
         state = store.compression_state(obj.conversation)
@@ -57,7 +57,7 @@ class SummaryPage(SummaryColumns):
         }
 
     def facts(self, request: HttpRequest, summary: Any) -> list[Fact]:
-        """The facts of a version, in the order in which a reviewer asks."""
+        """The facts of a version, in the order in which a reviewer needs them."""
         conversation_url = self.conversation_url(request, summary)
         author = summary.author
         by_person = summary.trigger in PEOPLES
@@ -75,7 +75,7 @@ class SummaryPage(SummaryColumns):
             Fact(label="Trigger", value=self.cause(summary)),
             *spans(summary, self.messages_url(request, summary)),
             Fact(label="Usage of the window", value=usage(summary)),
-            # A person's version repeats the audit of the one that it changed.
+            # A person's version has a copy of the audit of the version it changed.
             *([] if by_person else bill(summary.audit or {})),
             Fact(label="Model", value=self.maker(summary) or "none"),
             Fact(label="Instructions", value=summary.prompt_version or "none"),
@@ -93,7 +93,7 @@ class SummaryPage(SummaryColumns):
         ]
 
     def ledger_lines(self, request: HttpRequest, summary: Any) -> list[LedgerLine]:
-        """All entries ever made, also those that are not in the text any more."""
+        """All entries ever made, including those no longer in the text."""
         ledger = from_json(summary.ledger, summary.narrative)
         return [
             LedgerLine(

@@ -1,1 +1,1 @@
-"""Whether a summary is good enough to be applied. Pure."""
+"""Checks that decide whether a summary is good enough to be applied."""

@@ -1,4 +1,4 @@
-"""Is this draft fit to be applied? Pure: refuses whole drafts, and names single bad entries."""
+"""Checks of a draft, which refuse it whole or drop single entries, and its audit. Pure."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = [
 ]
 
 FINISHED = frozenset({"stop", "end_turn", "eos", "stop_sequence"})
-LONGEST_ANSWER = 200_000
 #: Characters; far more than any cap allows.
+LONGEST_ANSWER = 200_000
 LONGEST_CONSTRAINT = 400
-LONGEST_ENTRY = 500
 #: Characters; a model that copies whole messages would push the facts out of the summary.
+LONGEST_ENTRY = 500
+#: Characters of an entry copied from a message, constraints aside: those are copied by design.
 LONGEST_COPY = 200
-#: The same, of words that stand so in a message; a rule is copied by design.
+#: Characters; one or two sentences are expected.
 LONGEST_NARRATIVE = 1200
-#: Characters; one or two sentences are meant.
+#: Missing items that are listed for the reviewer.
 LISTED = 200
-#: Missing items that are kept for the reviewer.
 
 _REASONING = re.compile(
     r"<(think|thinking|reasoning)>[\s\S]*?(?:</\1>|\Z)|\A[\s\S]*?</think(?:ing)?>", re.IGNORECASE
@@ -48,17 +48,17 @@ _TOOL_CALL = re.compile(
     re.IGNORECASE,
 )
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<head|<\?xml)", re.IGNORECASE)
+#: A hash, of a commit for instance; people write only its beginning.
 _HASH = re.compile(r"(?=\d*[a-f])[0-9a-f]{7,40}")
-#: Of a commit, say: people write its beginning only.
 
 
 def refusal(languages: Phrases) -> re.Pattern[str]:
-    """What matches an answer that begins with a refusal."""
+    """The pattern of an answer that begins with a refusal; use ``match``."""
     return re.compile(rf"\s*(?:[\"'*#-]*\s*){languages.any_of('refusal')}", re.IGNORECASE)
 
 
 def negation(languages: Phrases) -> re.Pattern[str]:
-    """What finds a negation at a text's end."""
+    """The pattern of a negation at the end of a text; use ``search``."""
     return re.compile(rf"{languages.whole('negation')}\s*\Z", re.IGNORECASE)
 
 
@@ -68,15 +68,16 @@ _WORDS = {digit: every_language().listed("numbers", digit) for digit in "0123456
 
 
 def without_reasoning(text: str) -> str:
-    """The answer without what a model thought aloud before it."""
+    """The answer without the reasoning that a model wrote before it."""
     return _REASONING.sub("", text).strip()
 
 
 def check_draft(completion: Completion, *, prompt: str = "", secret: str = "") -> str:
-    """The answer's own text, when it may be an answer at all.
+    """The text of the answer, without reasoning, if it can be a summary at all.
 
-    ``prompt`` is what was asked with, ``secret`` the nonce of its delimiters: an answer that
-    repeats them is an echo. Raises :class:`DraftRejected` saying why it is none.
+    ``prompt`` is the request's text and ``secret`` the nonce of its delimiters: an answer that
+    repeats them is an echo. Raises :class:`DraftRejected` with the reason when the answer is empty,
+    cut off, too long, an echo, or something else than a summary.
     """
     if completion.finish_reason in {"tool_calls", "function_call"}:
         raise DraftRejected("The model called a tool instead of writing the summary.")
@@ -105,7 +106,7 @@ def check_draft(completion: Completion, *, prompt: str = "", secret: str = "") -
 
 
 def check_delta(delta: Delta) -> None:
-    """Raise :class:`DraftRejected` for a delta that says nothing, or only that it will not."""
+    """Raise :class:`DraftRejected` for a delta that is empty or consists only of a refusal."""
     if delta.empty:
         raise DraftRejected("The model's summary was empty.")
     operations = delta.add or delta.supersede or delta.resolve or delta.lift
@@ -114,7 +115,7 @@ def check_delta(delta: Delta) -> None:
 
 
 def check_summary(text: str, items: Sequence[Item]) -> None:
-    """Raise :class:`DraftRejected` when a rendered summary cannot stand for the messages."""
+    """Raise :class:`DraftRejected` if a rendered summary cannot stand for the messages."""
     body = re.sub(r"^#+ .*$|\[[\d, –]+\]$", "", text, flags=re.MULTILINE)
     if not any(character.isalnum() for character in body):
         raise DraftRejected("The summary was empty.")
@@ -135,16 +136,16 @@ class Checked:
     dropped: tuple[str, ...] = ()
     """A note for each entry that is not in ``kept``, with the reason."""
     problems: tuple[str, ...] = ()
-    """The same, as the one repair call names them; as many as ``dropped``."""
+    """The same reasons as the repair call words them, one for each of ``dropped``."""
 
 
 def check_entries(delta: Delta, items: Sequence[Item], ledger: Ledger) -> Checked:
-    """The new entries that their sources bear out.
+    """The new entries that their sources support.
 
-    ``items`` is the span. A constraint must stand word for word in a user's message (cited
-    wrongly, it gets the right source); everything else may hold no number, path, URL or
-    identifier that the messages it cites do not hold; and none may be in another script or longer
-    than a line. A rule is only lifted by a user's message that speaks of it.
+    ``items`` is the span. A constraint must be in a user's message, word for word; a wrong source
+    is corrected. Any other entry may contain only those numbers, paths, URLs and identifiers that
+    are in the messages it cites. No entry may be in another script than the messages, or longer
+    than a line. A constraint is lifted only by a user's message that speaks of it.
     """
     check = _EntryCheck(items)
     add: list[Addition] = []
@@ -189,7 +190,7 @@ def check_entries(delta: Delta, items: Sequence[Item], ledger: Ledger) -> Checke
 
 
 class _EntryCheck:
-    """The texts of the span's messages, normalised once each when asked for."""
+    """The texts of the span's messages; each is normalised once, when first needed."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._items = {item.seq: item for item in items}
@@ -202,7 +203,7 @@ class _EntryCheck:
         self._scripts = frozenset(scripts(sample))
 
     def normal(self, seq: int) -> str:
-        """Everything a message says, calls included."""
+        """The whole normalised text of a message, tool calls included."""
         if seq not in self._normal:
             item = self._items[seq]
             calls = " ".join(str(call) for call in item.tool_calls)
@@ -210,7 +211,7 @@ class _EntryCheck:
         return self._normal[seq]
 
     def addition(self, one: Addition) -> tuple[Addition | None, str]:
-        """The entry, with its source put right if need be, or None and why not."""
+        """The entry, with its source corrected if necessary; or None and the reason."""
         if one.section is not Section.CONSTRAINTS:
             exact = one.section in (Section.FILES, Section.CONTEXT)
             reason = self.text(one.text, one.sources, any_script=exact)
@@ -227,7 +228,7 @@ class _EntryCheck:
     def text(
         self, text: str, sources: Sequence[int], *, also: str = "", any_script: bool = False
     ) -> str:
-        """Why an entry is not borne out by its sources; empty when it is."""
+        """Why the sources do not support a text; empty when they do."""
         if len(text) > LONGEST_ENTRY:
             return f"an entry is one line of at most {LONGEST_ENTRY} characters"
         if not sources:
@@ -239,12 +240,12 @@ class _EntryCheck:
         if copied and any(copied in self.normal(seq) for seq in sources):
             return "it copies a message instead of noting what matters in it"
         said = " ".join(self.normal(seq) for seq in sources) + " " + normalise(also)
-        return self._unheard(text, said) or ("" if any_script else self._foreign(text))
+        return self._unsupported(text, said) or ("" if any_script else self._other_script(text))
 
     def takes_back(self, seq: int, rule: str) -> bool:
-        """False when the message is a user's and does not speak of the rule at all.
+        """False when a user's message does not speak of the rule at all.
 
-        A source of another kind and an unknown rule are the merge's to refuse.
+        Sources of other roles and unknown rules are left to the merge, which refuses them.
         """
         item = self._items.get(seq)
         if item is None or item.role != "user" or not rule:
@@ -252,15 +253,15 @@ class _EntryCheck:
         return takes_back(item.text, rule)
 
     def narrative(self, text: str) -> str:
-        """Why the narrative cannot stand; empty when it can."""
+        """Why the narrative is not supported by the messages; empty when it is."""
         if len(text) > LONGEST_NARRATIVE:
             return "the narrative has one or two sentences"
         if not evidence(text):
-            return self._foreign(text)
+            return self._other_script(text)
         said = " ".join(self.normal(seq) for seq in self._items)
-        return self._unheard(text, said) or self._foreign(text)
+        return self._unsupported(text, said) or self._other_script(text)
 
-    def _unheard(self, text: str, said: str) -> str:
+    def _unsupported(self, text: str, said: str) -> str:
         plain = _plain(said)
         for one in sorted(evidence(text)):
             found = _holds(said, one) or _holds(plain, _plain(one))
@@ -268,7 +269,7 @@ class _EntryCheck:
                 return f"{one[:60]} is not in the messages it cites"
         return ""
 
-    def _foreign(self, text: str) -> str:
+    def _other_script(self, text: str) -> str:
         letters = scripts(text)
         if letters.total() < 12 or not self._script:
             return ""
@@ -281,7 +282,7 @@ class _EntryCheck:
 
 
 def _says(said: str, constraint: str) -> bool:
-    """Whether a message says these words, whole, and does not say the opposite with them."""
+    """Whether a message contains these words in full, without a negation before them."""
     words = normalise(constraint).strip("\"' .")
     start = said.find(words) if len(words) >= 3 else -1
     while start >= 0:
@@ -296,12 +297,12 @@ def _says(said: str, constraint: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The same however thousands are set apart and paths are written."""
+    """The text with one way of separating thousands and one of writing paths."""
     return text.replace(",", "").replace("\\", "/")
 
 
 def _holds(said: str, one: str) -> bool:
-    """Whether a text holds these characters, and not as a part of a longer number."""
+    """Whether a text contains these characters, not as part of a longer number."""
     if one not in said or _HASH.fullmatch(one):
         return one in said
     before = r"(?<!\d)" if one[0].isdecimal() else ""
@@ -310,12 +311,12 @@ def _holds(said: str, one: str) -> bool:
 
 
 def _in_words(number: str, said: str) -> bool:
-    """Whether a single digit was said as a word."""
+    """Whether a single digit was written as a word."""
     return any(re.search(rf"\b{re.escape(word)}\b", said) for word in _WORDS.get(number, ()))
 
 
 def redact_delta(delta: Delta) -> tuple[Delta, int]:
-    """The delta without secrets, and how many there were."""
+    """The delta with secrets redacted, and their number."""
     narrative, count = redact(delta.narrative)
     add: list[Addition] = []
     supersede: list[Supersession] = []
@@ -340,13 +341,13 @@ def audit(
     notes: Iterable[str] = (),
     wanted: Set[str] | None = None,
 ) -> Audit:
-    """The salient items of the span that the summary still holds, for the reviewer.
+    """The salient items of the span, and those that the summary lost, for the reviewer.
 
-    Linear in the span: an item counts once, however often it was said. ``wanted`` are those
-    items, where they were looked for already.
+    Linear in the span: an item counts once, however often it was said. ``wanted`` are the span's
+    items if the caller has them already.
     """
     if wanted is None:
-        # What is left out on purpose is not missing, and nobody reads it in the audit either.
+        # A secret is left out on purpose: it is not missing, and the audit must not show it.
         parts = (part for item in items for part in redacted(item.text))
         wanted = frozenset().union(*map(salient, parts))
     summary = normalise(summary_text)

@@ -1,4 +1,4 @@
-"""The cost and the gain of a compression, on one ruler, for the version's audit. Pure."""
+"""The cost and the gain of a compression, for the version's audit. Pure."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from compression.types import Spent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounting:
-    """The bill of one compression. Sizes in the model's own (calibrated) tokens."""
+    """The bill of one compression. Sizes in calibrated tokens."""
 
     tokens_before: int
-    """Of the next request without it."""
+    """Size of the next request without the compression."""
     tokens_after: int
-    """Of the next request with it."""
+    """Size of the next request with it."""
     cost_before: float | None
     cost_after: float | None
-    """US dollars of the same requests, nothing of them in a cache; None when no price is known."""
+    """US dollars for the same requests with nothing cached; None when no price is known."""
     lost_cache_tokens: int
-    """Tokens that the next request must have read anew, though unchanged they would be in the
-    provider's prompt cache: everything behind the instructions."""
+    """Tokens after the instructions, which the provider's prompt cache would hold if the request
+    had not changed, and which it must now read again."""
     lost_cache_cost: float | None
     """US dollars that those tokens cost more than cached ones; None when no price is known."""
     calls: int
     prompt_tokens: int
     completion_tokens: int
-    """All calls of models on the way to this summary, as the providers counted: refused drafts,
+    """All model calls that led to this summary, as the providers counted them: refused drafts,
     repairs and the probe included."""
 
 

@@ -1,8 +1,8 @@
-"""By what rules, decisions and open ends are known. Pure.
+"""Patterns that recognise rules, decisions and open ends in messages. Pure.
 
-The words stand in ``compression/languages``, a file a language; here are the shapes of sentences.
-Deliberately few and plain: a rule taken for one that is none costs a line; the opposite costs a
-promise. Sources: everyday usage; tried on real coding chats and on long two-person dialogues.
+The words are in ``compression/languages``, one file per language; the sentence shapes are here.
+They are few and simple on purpose: a sentence mistaken for a rule costs a line, a missed rule
+breaks a promise. Sources: everyday usage, tried on real coding chats and long dialogues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LANGUAGES = every_language()
 
 
 def strong_rule(languages: Phrases) -> re.Pattern[str]:
-    """What finds a rule: its phrases anywhere, "don't" only where a clause begins."""
+    """The pattern of a rule: its phrases anywhere, "don't" only where a clause begins."""
     clause = languages.any_of("strong_rule", "clause")
     order = languages.any_of("strong_rule", "order")
     return re.compile(
@@ -25,7 +25,7 @@ def strong_rule(languages: Phrases) -> re.Pattern[str]:
 
 
 def not_a_rule(languages: Phrases) -> re.Pattern[str]:
-    """What finds somebody telling that something always or never is so."""
+    """The pattern of a statement that something always or never is so."""
     somebody, auxiliary, filler, told = (
         languages.any_of("not_a_rule", name) for name in ("somebody", "auxiliary", "filler", "told")
     )
@@ -36,7 +36,7 @@ def not_a_rule(languages: Phrases) -> re.Pattern[str]:
 
 
 def open_end(languages: Phrases) -> re.Pattern[str]:
-    """What finds something left to do."""
+    """The pattern of something left to do."""
     unless = languages.any_of("open_end", "except")
     return re.compile(rf"(?!{unless}){languages.whole('open_end')}", re.IGNORECASE)
 
@@ -47,25 +47,26 @@ NOT_A_RULE = not_a_rule(_LANGUAGES)
 DECISION = _LANGUAGES.pattern("decision")
 OPEN_END = open_end(_LANGUAGES)
 TOLD = _LANGUAGES.pattern("told")
-"""By which people tell of themselves: what they say so is asked for later, and is not guessed."""
+"""Matches people telling of themselves; such facts are asked for later and cannot be guessed."""
 TAKEN_BACK = _LANGUAGES.pattern("taken_back")
-"""By which a user ends a rule, or puts another in its place."""
+"""Matches a user ending a rule, or replacing it by another."""
 EMPTY_WORDS = frozenset(_LANGUAGES.listed("empty", "words"))
 PAIR = re.compile(r"^[-*\s]{0,6}([^\W\d][\w .-]{1,40}?)\s{0,3}[=:：]\s{0,3}(\S[^\n]{0,80})$")
 NUMBER = re.compile(r"\d[\d.,:/%-]{0,20}")
+#: Not at the start of a sentence, where any word is capitalised, nor at its end, where people are
+#: addressed.
 NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w-]{2,30}(?![!?.,]?$)")
-#: Not at a sentence's start, where every word is capital, nor at its end, where people are called.
 END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+#: Characters: a message this short may end a rule without naming it.
 SHORT_MESSAGE = 200
-#: Characters: a message that says little else need not name the rule that it ends.
+#: Characters of a constraint, which is copied from the user.
 LONGEST_RULE = 400
-#: Characters of a constraint at most; it is the user's own words.
+#: Characters of a line that are matched at once.
 WINDOW = 4000
-#: Characters of a line looked at together.
 
 
 def rule_strength(sentence: str) -> int:
-    """2 for a standing rule, 1 for a wish, 0 for neither. A mere question is neither."""
+    """2 for a standing rule, 1 for a wish, 0 for anything else, such as a plain question."""
     if not len(sentence) >= 4:
         return 0
     asked = sentence.rstrip().endswith(("?", "？"))
@@ -77,10 +78,10 @@ def rule_strength(sentence: str) -> int:
 
 
 def takes_back(message: str, rule: str) -> bool:
-    """Whether a user's message may end a rule: it says so, or rules otherwise, about the same.
+    """Whether a user's message may end a rule: it says so, or sets another rule on the same topic.
 
-    A rule that stands too long is lifted by a person with one click; one that is gone is missed
-    by nobody until it is broken. So in doubt it stands.
+    In doubt the rule stays: a person lifts a rule that stays too long with one click, but nobody
+    misses a lost one until it is broken.
     """
     same = bool(stems(message) & stems(rule))
     if TAKEN_BACK.search(message):
@@ -89,7 +90,7 @@ def takes_back(message: str, rule: str) -> bool:
 
 
 def stems(text: str) -> frozenset[str]:
-    """The beginnings of the words that say something; pairs of characters where none are apart."""
+    """The stems of the meaningful words; pairs of characters in scripts without blanks."""
     found: set[str] = set()
     for word in re.findall(r"[^\W_]+", text.casefold()):
         if word.isascii() or len(word) < 3 or word[0] < "\u2e80":
@@ -101,7 +102,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def prose_lines(text: str) -> Iterator[str]:
-    """The lines of a message's prose, code and console output left out, long ones in parts."""
+    """The lines of a message's prose, without code and console output; long ones in pieces."""
     fenced = False
     for line in text.split("\n"):
         if line.lstrip().startswith(("```", "~~~")):
@@ -112,11 +113,11 @@ def prose_lines(text: str) -> Iterator[str]:
 
 
 TALK_STEMS = stems(" ".join(_LANGUAGES.listed("talk", "words")))
-"""By which any talk at all can be told: a summary made of these says nothing of this one."""
+"""Stems of words that fit any conversation: a summary made only of these says nothing."""
 
 
 def telling(text: str) -> frozenset[str]:
-    """The words that say something, by their beginnings; numbers are facts, not words."""
+    """The stems of the words that say something; numbers count as facts instead."""
     return frozenset(
         one for one in stems(text) - TALK_STEMS if not any(character.isdigit() for character in one)
     )

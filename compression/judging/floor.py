@@ -1,13 +1,13 @@
-"""The floor: a draft must say enough of its messages to stand for them; code adds to a thin one.
+"""The floor: the least that a draft must say of its messages. Code completes a thin draft. Pure.
 
-A summary that says nothing is the commonest way to lose a conversation: ``{"narrative": "ok"}`` is
-valid, short, and frees everything. So each draft is compared with what the deterministic extract
-keeps of the same messages for nothing: the facts (numbers, names, paths, identifiers, addresses)
-that both hold, and the thirds of the span that both speak of. A draft far below the extract is
-refused, a thin one gets the extract's lines for what it left out. Only what is new counts, so
-operations that change nothing count as nothing. Pure, and linear in the text.
+An empty summary is the commonest way to lose a conversation: ``{"narrative": "ok"}`` is valid and
+short, and frees everything. So each draft is compared with the deterministic extract of the same
+messages: the facts that both contain (numbers, names, paths, identifiers, addresses), and the
+thirds of the span that both speak of. A draft far below the extract is refused; a thin draft gets
+lines of the extract for what it left out. Only new lines count, so that operations without effect
+gain nothing. Time is linear in the text.
 
-Both sides of the floor, with figures: ``tests/benchmarks/README.md``.
+Figures for drafts on both sides of the floor: ``tests/benchmarks/README.md``.
 """
 
 from __future__ import annotations
@@ -27,74 +27,74 @@ from compression.summarizers.extractive import Found, Room, line_for
 from compression.types import Entry, EntryState, Item, Ledger, NarrativeLine, Section
 
 LEAST = 0.2
-"""Of the facts that the extract keeps in the room that the draft takes: fewer are refused. Good
-drafts keep from 0.33 of them upwards, filler of 200 words at most 0.15."""
+"""Share of the facts that an extract of the draft's own size keeps; a draft with fewer is refused.
+Good drafts keep at least 0.33 of them, filler of 200 words at most 0.15."""
 ENOUGH = 0.5
-"""Of the facts that the extract keeps in the whole room: below it a draft is filled up to it."""
+"""Share of the facts that a full extract keeps; a draft with fewer is filled up to this share."""
 SMALLEST_ROOM = 100
-"""Ruler tokens that a draft is held to have taken at least: a word in no room is no merit."""
+"""Ruler tokens that a draft counts as having at least, so that one word gains nothing."""
 LEAST_WORDS, OF_WORDS = 3.0, 0.1
-"""Different words of the draft that the messages must hold: so many, or a tenth of all those that
-were said where these are few."""
+"""Different words of the messages that a draft must contain: this many, or, of a short span, this
+share of its words."""
 LEAST_SHARE, A_WORD, MOST_SHARE = 0.35, 1 / 4000, 0.6
-"""Their share of all the draft's words: so much, and more for each different word that was said,
-since a long span holds many words by chance."""
+"""Share of the draft's words that must come from the messages: the least, what each different word
+of the messages adds (a long span contains many words by chance), and the most."""
 FEW_WORDS = 12
-"""Of different words in what was said: where there are fewer, nothing much was said."""
+"""Different words of the messages; with fewer, nothing much was said."""
 SAYS_NOTHING = (
     "The summary says nothing of these messages: it adds no line, and closing or repeating notes "
     "does not count."
 )
 PART_SHARE = 0.2
-"""Of a part's tokens: what an extract of it would have as room."""
+"""Share of a part's tokens that an extract of the part may use."""
 SPREAD_TOKENS, SPREAD_MESSAGES = 500, 6
-"""Ruler tokens and messages of a span below which it is not looked at in thirds."""
+"""Ruler tokens and messages of a span; a smaller one is not divided into thirds."""
 FILLED = (Section.DECISIONS, Section.FILES, Section.CONTEXT)
-"""Sections that code may fill: rules are kept by another rule, and whether something is still to be
-done no code knows."""
+"""Sections that code may fill. Constraints have their own rule (see ``standing_rules``), and code
+cannot know whether something is still to be done."""
 
 Count = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """A draft beside the extract of the same messages."""
+    """The comparison of a draft with the extract of the same messages."""
 
     held: int
-    """Facts of the messages that the draft's new lines hold."""
+    """Facts of the messages in the draft's new lines."""
     least: int
-    """Fewer are refused."""
+    """The least number of facts; a draft with fewer is refused."""
     extract: int
-    """Facts that the extract holds in all the room that there is."""
+    """Facts in an extract that uses all the room."""
     words: float
-    """Different words of the draft that the messages hold; a pair of characters is half of one."""
+    """Different words of the messages in the draft; a pair of characters counts as half a word."""
     words_share: float
-    """Of all its words."""
+    """Their share of all words of the draft."""
     least_words: float
     least_share: float
-    """With less of either, and hardly a fact, a draft is refused."""
+    """A draft below either of these, and with hardly a fact, is refused."""
     missing: tuple[tuple[int, int], ...] = ()
     """The first and last ``seq`` of each third that the extract speaks of and the draft does
     not."""
     thirds: int = 0
-    """Of which the extract speaks."""
+    """Number of thirds that the extract speaks of."""
     asked: bool = True
-    """The extract has room to say anything; else a line of any kind is enough."""
+    """The extract has room for at least one line; if not, any line of the draft is enough."""
     says: bool = True
-    """The draft's new lines have two words between them."""
+    """The draft's new lines have at least two words."""
     closes: bool = False
-    """The draft resolves or lifts what stood before."""
+    """The draft resolves or lifts an earlier entry."""
     small_talk: bool = False
-    """The messages hold hardly any words."""
+    """The messages contain hardly any words."""
 
     @property
     def enough(self) -> int:
-        """Facts below which a draft is thin."""
+        """Facts that a draft needs in order not to be thin."""
         return int(ENOUGH * self.extract)
 
     @property
     def refusal(self) -> str:
-        """Why the draft may not stand for the messages, in a sentence with figures; or nothing."""
+        """Why the draft is refused, in a sentence with figures; empty when it is not."""
         if not self.says:
             return "" if self.closes and self.small_talk else SAYS_NOTHING
         if not self.asked:
@@ -122,15 +122,15 @@ class Findings:
 
     @property
     def thin(self) -> bool:
-        """Whether code has something to fill."""
+        """Whether the draft lacks facts or a third, which code then fills in."""
         return self.held < self.enough or bool(self.missing)
 
 
 class Floor:
-    """The extract of these messages beside ``before``: the measure of every draft."""
+    """The extract of the messages, added to ``before``: every draft is measured by it."""
 
     def __init__(self, before: Ledger, items: Sequence[Item], count: Count, *, room: Room) -> None:
-        """``room``: ruler tokens (of ``count``) that an extract of the items would have."""
+        """``room``: ruler tokens, by ``count``, that an extract of the items may use."""
         self._before = before
         self._items = items
         self._count = count
@@ -140,11 +140,11 @@ class Floor:
         """Items a reviewer would look for, see :func:`compression.judging.salience.salient`."""
 
     def findings(self, after: Ledger) -> Findings:
-        """The draft beside the extract."""
-        new = _New.of(self._before, after)
+        """The comparison of the draft with the extract."""
+        new = _NewLines.of(self._before, after)
         taken = max(SMALLEST_ROOM, self._count(new.text))
         words, share = self._words_of(new.text)
-        # The extract itself must pass: of a few names said once it may hold a single word.
+        # The extract itself must pass, though it may hold only one word of a few names.
         extract_words, extract_share = self._extract_words
         missing = self._needed - self._said.spoken_of(new.narrative, new.entries)
         return Findings(
@@ -166,12 +166,12 @@ class Floor:
         )
 
     def filled(self, draft: Ledger, kept: Ledger) -> tuple[Ledger, tuple[str, ...]]:
-        """A thin draft with the extract's lines for what it leaves out, and those lines.
+        """A thin draft with those lines of the extract that it lacks, and these lines.
 
-        ``kept`` is what of the draft has room in the summary. As many lines as bring it to
-        ``ENOUGH`` and speak of each third, in the room that an extract would have taken.
+        ``kept`` is the part of the draft that has room in the summary. As many lines are added as
+        are needed to reach ``ENOUGH`` and to speak of each third, within an extract's room.
         """
-        new = _New.of(self._before, kept)
+        new = _NewLines.of(self._before, kept)
         room = self._room - self._count(new.text)
         held = set(self._said.held(new.text))
         missing = set(self._needed - self._said.spoken_of(new.narrative, new.entries))
@@ -192,7 +192,7 @@ class Floor:
         return self.applied(draft, delta), tuple(one.text for one in delta.add)
 
     def _candidates(self, missing: Set[int]) -> list[Addition]:
-        """The extract's lines, first those of the thirds that the draft does not speak of."""
+        """The extract's lines; first those of the thirds that the draft does not speak of."""
         lines = frozenset(self._chosen.add)
         ranked = [one for section in FILLED for one in self._found.ranked(section) if one in lines]
         return sorted(
@@ -201,7 +201,7 @@ class Floor:
         )
 
     def applied(self, ledger: Ledger, delta: Delta) -> Ledger:
-        """The ledger after a delta of these messages."""
+        """The ledger with a delta of these messages applied."""
         merged, _ = apply_delta(
             ledger,
             delta,
@@ -212,7 +212,7 @@ class Floor:
         return merged
 
     def _words_of(self, text: str) -> tuple[float, float]:
-        """How many different words of a text the messages hold, and their share of its words."""
+        """Number of different words of a text that are in the messages, and their share of it."""
         words = telling(text)
         known = weight([word for word in words if any(word in part for part in self._said.words)])
         whole = weight(words)
@@ -224,7 +224,7 @@ class Floor:
 
     @cached_property
     def _needed(self) -> frozenset[int]:
-        """The thirds of which a draft must speak: those from which the extract has a line."""
+        """The thirds that a draft must speak of: those that the extract has a line from."""
         tokens = sum(item.tokens for item in self._items)
         short = tokens < SPREAD_TOKENS or len(self._items) < SPREAD_MESSAGES
         if short or self._said.vocabulary < FEW_WORDS:
@@ -240,23 +240,23 @@ class Floor:
         return self._found.chosen(self._before, self._room, self._count)
 
     @cached_property
-    def _extract(self) -> _New:
+    def _extract(self) -> _NewLines:
         return self._merged(self._chosen)
 
-    def _extracted(self, room: int) -> _New:
+    def _extracted(self, room: int) -> _NewLines:
         return self._merged(self._found.chosen(self._before, room, self._count))
 
-    def _merged(self, delta: Delta) -> _New:
+    def _merged(self, delta: Delta) -> _NewLines:
         merged, _ = evict(self.applied(self._before, delta), self._total, self._count)
-        return _New.of(self._before, merged)
+        return _NewLines.of(self._before, merged)
 
 
 def check_part(before: Ledger, delta: Delta, items: Sequence[Item], count: Count) -> None:
-    """Raise :class:`DraftRejected` when one part's answer says next to nothing of its messages.
+    """Raise :class:`DraftRejected` if the answer for one part says next to nothing of its messages.
 
-    So a model that says nothing fails at its first call and is told why, not after the last one.
+    A model that says nothing thus fails at its first call and is told why.
     """
-    # The pieces of a giant message all carry the tokens of the whole.
+    # The pieces of a huge message all carry the tokens of the whole one.
     items = [replace(item, tokens=count(item.text)) for item in items]
     tokens = sum(item.tokens for item in items)
     new = min(tokens // 2, max(2 * SMALLEST_ROOM, int(PART_SHARE * tokens)))
@@ -268,14 +268,14 @@ def check_part(before: Ledger, delta: Delta, items: Sequence[Item], count: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _New:
-    """The lines of a draft that did not stand before."""
+class _NewLines:
+    """The lines of a draft that were not in the summary before."""
 
     entries: tuple[Entry, ...] = ()
     narrative: tuple[NarrativeLine, ...] = ()
 
     @classmethod
-    def of(cls, before: Ledger, after: Ledger) -> _New:
+    def of(cls, before: Ledger, after: Ledger) -> _NewLines:
         known = {_plain(entry.text) for entry in before.entries}
         return cls(
             entries=tuple(
@@ -288,23 +288,23 @@ class _New:
 
     @property
     def text(self) -> str:
-        """Line by line."""
+        """All lines, one below the other."""
         narrative = [line.text for line in self.narrative]
         return "\n".join([*narrative, *(entry.text for entry in self.entries)])
 
 
 def _plain(text: str) -> str:
-    """A line as it is compared with those that stand."""
+    """A line in the form in which lines are compared."""
     return normalise(text).rstrip(".。! ")
 
 
 def _says(text: str) -> bool:
-    """Whether a text is more than a word or two."""
+    """Whether a text has more than a word or two."""
     return weight(stems(text)) >= 2 or len(text.split()) > 2
 
 
 def _closed(before: Ledger, after: Ledger) -> bool:
-    """Whether an entry that was live before is not any more."""
+    """Whether an entry that was live before no longer is."""
     states = {entry.id: entry.state for entry in after.entries}
     return any(
         entry.state is EntryState.LIVE and states.get(entry.id) is not EntryState.LIVE

@@ -1,7 +1,6 @@
-"""The judgement of a draft: is it fit to be applied, and its measures on one ruler. Pure, and slow.
+"""The judgement of a draft: whether it may be applied, and what it frees. Pure, and slow.
 
-What a summariser can repair it repairs itself, entry by entry; this is the last door, the same
-for every summariser.
+A summariser repairs single entries itself; this last check is the same for every summariser.
 """
 
 from __future__ import annotations
@@ -35,11 +34,12 @@ from compression.types import (
 )
 
 MOST_SHARE = 0.20
-"""Share of the budget that a summary may have when what may not be evicted exceeds its cap."""
+"""Share of the budget that a summary may have when entries that are never evicted exceed its
+cap."""
 
 
 class Fruitless(DraftRejected):
-    """The draft is sound and frees too little."""
+    """The draft is sound but frees too little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,24 +49,24 @@ class Measures:
     before: Usage
     after: Usage
     span_tokens: int
-    """Ruler tokens that leave the tail."""
+    """Ruler tokens of the messages that leave the tail."""
     growth_tokens: int
-    """Ruler tokens by which summary and quoted pins grow."""
+    """Ruler tokens by which the summary and the quoted pins grow."""
 
     @property
     def frees(self) -> float:
-        """Share of the budget."""
+        """Share of the budget that the draft frees."""
         return self.before.share - self.after.share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A fit draft: what will be stored, and what it changes."""
+    """A fit draft as it will be stored, with what it changes."""
 
     ledger: Ledger
     text: str
     summary_tokens: int
-    """Ruler tokens."""
+    """Ruler tokens of the text."""
     audit: dict[str, object]
     measures: Measures
 
@@ -94,7 +94,7 @@ def measure(
     old_summary_tokens: int,
     new_summary_tokens: int,
 ) -> Measures:
-    """The next request before and after. ``sizes.summary`` also holds what wraps the old text."""
+    """The next request before and after; ``sizes.summary`` includes what wraps the old text."""
     framed = old_summary_tokens + sizes.frame if old_summary_tokens else 0
     before = replace(sizes, summary=max(sizes.summary, framed))
     wrapper = before.summary - old_summary_tokens if old_summary_tokens else sizes.frame
@@ -110,10 +110,10 @@ def measure(
 
 
 def judge(draft: Draft, case: Case) -> Judgement:
-    """The draft with what it missed, within its cap, measured and audited.
+    """The draft completed, reduced to its cap, measured and audited.
 
-    Raises DraftRejected with a sentence when it is not fit, and Fruitless when it is sound but
-    frees too little.
+    Raises DraftRejected with a sentence when it is not fit to be applied, and Fruitless when it is
+    sound but frees too little.
     """
     _check_kept(case.base_ledger, draft.ledger)
     count = case.counter.count
@@ -148,13 +148,13 @@ def judge(draft: Draft, case: Case) -> Judgement:
         ledger=whole.ledger,
         text=text,
         summary_tokens=tokens,
-        audit=asdict(report) | {"retention": report.retention, "floor": whole.beside},
+        audit=asdict(report) | {"retention": report.retention, "floor": whole.floor_figures},
         measures=measures,
     )
 
 
 def with_room(ledger: Ledger, case: Case) -> tuple[Ledger, tuple[str, ...]]:
-    """The ledger of a draft, or of parts of one, without the rules that have no room.
+    """The ledger of a draft, or of some of its parts, without new rules that have no room.
 
     See :func:`compression.ledger.bounding.bounded`.
     """
@@ -169,24 +169,24 @@ def with_room(ledger: Ledger, case: Case) -> tuple[Ledger, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Whole:
-    """A draft as it may be applied: bounded, completed by code, within its cap."""
+class _CompletedDraft:
+    """A draft in the form that may be applied: bounded, completed by code, within its cap."""
 
     ledger: Ledger
     evicted: tuple[str, ...]
     notes: tuple[str, ...]
-    beside: dict[str, int]
-    """The draft's own facts, the extract's, and the lines filled by code."""
+    floor_figures: dict[str, int]
+    """Figures for the audit: the draft's own facts, the extract's, and the lines filled in."""
 
 
-def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
+def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _CompletedDraft:
     """The draft after bounding, filling and eviction. Raises DraftRejected below the floor."""
     count, items = case.counter.count, case.span.items
     fair, left_out = with_room(draft.ledger, case)
-    # Before code adds anything: its help must not hide that the draft says nothing.
+    # Measured before code adds anything, which could hide that the draft itself says nothing.
     findings = floor.findings(fair)
-    # Where what may not be evicted leaves no room, the extract has nothing to say either, and is
-    # the last that is asked: the boundary is moved all the same, up to MOST_SHARE.
+    # When entries that are never evicted leave no room, the extract has nothing to say either. It
+    # is the last resort, so the boundary still moves, as long as the summary is below MOST_SHARE.
     without_room = not findings.asked and draft.prompt_version == extractive.PROMPT_VERSION
     if findings.refusal and not without_room:
         raise DraftRejected(findings.refusal, fields=asdict(findings))
@@ -197,23 +197,23 @@ def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _Whole:
         filled, lines = floor.filled(whole, ledger)
         ledger, evicted = evict(filled, cap, count)
     added = (f"filled by code: {line:.120}" for line in lines)
-    return _Whole(
+    return _CompletedDraft(
         ledger=ledger,
         evicted=evicted,
         notes=(*left_out, *added, *kept),
-        beside={"held": findings.held, "extract": findings.extract, "filled": len(lines)},
+        floor_figures={"held": findings.held, "extract": findings.extract, "filled": len(lines)},
     )
 
 
 def _floor(case: Case, cap: int) -> Floor:
-    """The measure of the draft: what the extract would keep of the same messages."""
+    """The floor for the draft: an extract of the same messages."""
     count = case.counter.count
     room = extractive.room_for(case.span.items, case.base_ledger, cap, count)
     return Floor(case.base_ledger, case.span.items, count, room=room)
 
 
 def _check_kept(base: Ledger, new: Ledger) -> None:
-    """Check that what no machine may change is still there, word for word (I13, I18)."""
+    """Check that entries which the machine may not change are unchanged (I13, I18)."""
     entries = {entry.id: entry for entry in new.entries}
     for entry in base.entries:
         if not _kept(entry, entries.get(entry.id)):
@@ -227,14 +227,14 @@ def _kept(old: Entry, new: Entry | None) -> bool:
     if old.origin is Origin.PERSON:
         return new == old
     if old.section is Section.CONSTRAINTS and old.state is EntryState.LIVE:
-        # Lifting is the summariser's to check: it cites the user message that says so.
+        # The summariser checks a lift: it must cite a user's message that speaks of the rule.
         return new is not None and new in (old, replace(old, state=EntryState.LIFTED))
     return True
 
 
 def _check_gain(measures: Measures, case: Case) -> None:
-    """Section 3's rule once more, now with the summary's real size."""
-    # Usage is rounded up to whole tokens, part by part; the planner's estimate is not.
+    """The planner's rule for what a run must free, applied to the summary's real size."""
+    # Usage is rounded up to whole tokens in each part; the planner's estimate is not rounded.
     slack = 4 / case.sizes.budget
     manual = case.trigger is Trigger.MANUAL
     needed, lands = case.settings.frees(case.trigger), True

@@ -1,9 +1,9 @@
-"""A closed-book exam for a summary: what was said is asked again, and only the summary may answer.
+"""The probe, a closed-book exam of a summary: only the summary may answer what was said.
 
-A keyword in a summary is not knowledge. Sentences of the span with their number, path or name
-taken out are the questions, made by code; one call of the model fills the gaps from the summary
-alone. What it cannot fill, and the summary does not hold, becomes a context entry with its source,
-as far as there is room. The exam can only add: whatever goes wrong, the summary stays as it was.
+A keyword in a summary is not knowledge. Code makes the questions: sentences of the span with a
+number, path or name taken out. One model call fills the gaps from the summary alone. An answer that
+it misses, and that is not in the summary, becomes a context entry with its source, as far as there
+is room. The exam can only add: if anything fails, the summary stays unchanged.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from compression.types import Completion, Draft, Item, Ledger, Section, Spent
 
 logger = logging.getLogger(__name__)
 
+#: The most questions, spread over the span.
 QUESTIONS = 12
-#: At most, spread over the span.
+#: Time limit of the one call.
 SECONDS = 60.0
-#: For the one call.
+#: Tokens that the answers may have.
 REPLY = 600
-#: Tokens of the answers at most.
+#: Characters of a sentence used as a question, at least and at most.
 SHORTEST, LONGEST = 24, 240
-#: Characters of a sentence that is asked about.
+#: Characters of each message that are searched for questions.
 LOOKED_AT = 2_000
-#: Characters of each message that questions are made from.
-LONGEST_ANSWER = 120
 #: Characters: a longer answer quotes the notes instead of answering.
+LONGEST_ANSWER = 120
+#: Share of the budget that the questions may use.
 QUESTIONS_SHARE = 0.15
-#: Share of the budget that the questions may take.
 GAP = "____"
 INSTRUCTIONS = (
     "You are given notes about a conversation and sentences from it in each of which something is "
@@ -69,7 +69,7 @@ SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One sentence of one message, and what was taken out of it."""
+    """One sentence of a message, and the word that was taken out of it."""
 
     seq: int
     sentence: str
@@ -82,10 +82,10 @@ class Question:
 
 
 def questions(items: Sequence[Item], *, most: int = QUESTIONS) -> tuple[Question, ...]:
-    """Sentences of users and assistants that hold a fact, spread evenly over the span.
+    """Sentences of users and assistants that contain a fact, spread evenly over the span.
 
-    Of neighbours the user's goes first, then the one with the longest fact. Nothing that looks
-    like a secret is asked about.
+    Of neighbouring sentences a user's is preferred, then the one with the longest fact. Nothing
+    that looks like a secret is asked.
     """
     found: list[tuple[int, int, Question]] = []
     seen: set[str] = set()
@@ -118,7 +118,7 @@ def _question(seq: int, sentence: str) -> Question | None:
         return None
     answer = max(telling, key=len)
     if len(sentence) - len(answer) * sentence.count(answer) < SHORTEST // 2:
-        # Nothing would be left to understand the question by.
+        # What is left of the sentence would not be understood.
         return None
     return Question(seq=seq, sentence=sentence, answer=answer)
 
@@ -126,10 +126,9 @@ def _question(seq: int, sentence: str) -> Question | None:
 async def probed(
     complete: Complete, draft: Draft, judgement: Judgement, case: Case
 ) -> tuple[Draft, Judgement]:
-    """The draft and its judgement after the exam: with a score, and what was missed added.
+    """The draft and its judgement after the exam, with a score and the missed facts added.
 
-    One call of the model. Whatever fails is told in the audit under ``probe``, and changes
-    nothing.
+    Makes one model call. A failure is recorded in the audit under ``probe`` and changes nothing.
     """
     room = case.sizes.ruler(QUESTIONS_SHARE)
     asked = await asyncio.to_thread(_fitting, case, room)
@@ -144,7 +143,7 @@ async def probed(
         reason = error.message if isinstance(error, CompressionError) else "It took too long."
         return draft, _noted(judgement, {"asked": len(asked), "error": reason})
     except Exception:
-        # Whatever the host's function raises: the exam is extra, the summary is not.
+        # Whatever the host's function raises: the summary is good without the exam.
         logger.exception("The closed-book probe broke")
         return draft, _noted(judgement, {"asked": len(asked), "error": "It could not be held."})
     return await asyncio.to_thread(_graded, draft, judgement, case, asked, answers)
@@ -169,7 +168,7 @@ async def _ask(complete: Complete, summary: str, asked: Sequence[Question]) -> C
     )
 
     async def silent(tokens: int) -> None:
-        """The progress that people see is that of the summary."""
+        """Ignore progress: people see that of the summary only."""
 
     return await complete(
         system=INSTRUCTIONS, user=user, schema=SCHEMA, max_tokens=REPLY, on_tokens=silent
@@ -177,7 +176,7 @@ async def _ask(complete: Complete, summary: str, asked: Sequence[Question]) -> C
 
 
 def _answers(completion: Completion, count: int) -> list[str]:
-    """As many answers as were asked for, empty where there is none. Raises DraftRejected."""
+    """As many answers as questions, empty where one is missing. Raises DraftRejected."""
     start = completion.text.find("{")
     try:
         value, _ = json.JSONDecoder().raw_decode(completion.text, max(0, start))
@@ -211,8 +210,8 @@ def _graded(
             better = judge(replace(draft, ledger=ledger), case)
         except DraftRejected:
             return draft, _noted(judgement, result)
-        # What the first judgement took out or added is not to be seen in this ledger; the
-        # reviewer is told.
+        # This ledger no longer shows what the first judgement evicted or added, so its notes are
+        # kept for the reviewer.
         first = {name: judgement.audit[name] for name in ("evicted", "notes")}
         better = replace(better, audit={**better.audit, **first})
         return replace(draft, ledger=ledger), _noted(better, result | {"added": added})
@@ -224,13 +223,13 @@ def _right(question: Question, said: str) -> bool:
 
 
 def _with_missed(ledger: Ledger, missed: Sequence[Question], case: Case) -> tuple[Ledger, int]:
-    """The ledger with those that the summary does not hold, as many as its cap has room for."""
+    """The ledger with the missed facts that it lacks, as many as its cap has room for."""
     cap = planner.cap_tokens(case.sizes, case.settings)
     added = 0
     text = normalise(render(ledger))
     for question in missed:
         if normalise(question.answer) in text:
-            # The line is there and was not understood; a second one would not help.
+            # The fact is there but was not understood; a second line would not help.
             continue
         one = Addition(section=Section.CONTEXT, text=question.sentence, sources=(question.seq,))
         larger, _ = apply_delta(

@@ -1,4 +1,4 @@
-"""Secrets out of summaries: keys, tokens and passwords by their patterns. Pure."""
+"""Redaction of secrets in summaries: keys, tokens and passwords, found by pattern. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PARTS = (
 
 
 def redact(text: str) -> tuple[str, int]:
-    """The text with every secret replaced by ``[redacted]``, and how many there were."""
+    """The text with every secret replaced by ``[redacted]``, and the number of secrets."""
     text, count = _WHOLE.subn(REDACTED, text)
     for pattern in _PARTS:
         text, found = pattern.subn(lambda match: match[1] + REDACTED, text)
@@ -48,8 +48,8 @@ def redact(text: str) -> tuple[str, int]:
 
 
 def redacted(text: str) -> Iterator[str]:
-    """The text without its secrets, in slices that each keep others waiting for little."""
-    # A private key is the one secret that a slice, or a line, could cut in two.
+    """The text without its secrets, in slices short enough not to hold up other threads."""
+    # A private key is the only secret that can be longer than a line and be cut by a slice.
     whole = redact(text)[0] if "PRIVATE KEY-----" in text else text
     for part in slices(whole):
         yield redact(part)[0]

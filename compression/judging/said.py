@@ -1,4 +1,4 @@
-"""The messages of a span as a draft is held against them: facts and words, by thirds of the span.
+"""The facts and words of a span's messages, by thirds of the span, to compare a draft with.
 
 Pure, and linear in the text.
 """
@@ -15,14 +15,14 @@ from compression.summarizers.extractive import thirds_of
 from compression.types import Entry, Item, NarrativeLine
 
 COPIED = 30
-"""Characters: a line so long that stands so in a message is copied from it."""
+"""Characters: a line at least this long that is in a message word for word is copied from it."""
 
 
 class Said:
-    """The messages of a span, with the facts in them that did not stand in the summary before."""
+    """The messages of a span, with those of their facts that the earlier summary lacks."""
 
     def __init__(self, items: Sequence[Item], *, standing: str) -> None:
-        """``standing``: the summary that there was before, as text."""
+        """``standing``: the text of the earlier summary."""
         self._items = items
         self.third_of = thirds_of(items)
         """By seq."""
@@ -39,7 +39,7 @@ class Said:
 
     @cached_property
     def words(self) -> tuple[frozenset[str], ...]:
-        """The words of what was said, by thirds."""
+        """The words of the messages, by thirds."""
         return tuple(
             frozenset().union(*(telling(item.text) for item in part if item.role != "tool"))
             for part in self._thirds()
@@ -47,7 +47,7 @@ class Said:
 
     @cached_property
     def vocabulary(self) -> float:
-        """The number of different words, by their weight."""
+        """The number of different words, weighted by :func:`weight`."""
         return weight(frozenset().union(*self.words))
 
     def _thirds(self) -> Iterator[list[Item]]:
@@ -60,14 +60,14 @@ class Said:
         return min(seqs), max(seqs)
 
     def held(self, text: str) -> frozenset[str]:
-        """The facts of the messages that stand in a text."""
+        """The facts of the messages that a text contains."""
         text = normalise(text)
         return frozenset(one for facts in self._facts for one in facts if holds(text, one))
 
     def spoken_of(
         self, narrative: Iterable[NarrativeLine], entries: Iterable[Entry]
     ) -> frozenset[int]:
-        """The thirds from which one of the entries comes, or of which the narrative tells."""
+        """The thirds that an entry cites or that the narrative tells of."""
         found: set[int] = set()
         for line in narrative:
             found |= self._told_in(line.text)
@@ -77,9 +77,9 @@ class Said:
         return frozenset(found)
 
     def _told_in(self, text: str, *, most: int = 3) -> frozenset[int]:
-        """The thirds that share a fact or two words with a text; with ``most`` the likeliest.
+        """The ``most`` likeliest thirds among those that share a fact or two words with a text.
 
-        What is copied from a message tells of that message alone.
+        A text copied from a message tells of that message alone.
         """
         copied = " ".join(text.split())
         if len(copied) >= COPIED:
@@ -95,12 +95,12 @@ class Said:
         return frozenset(third for third in ranked[:most] if shared[third] >= 2)
 
     def _bears_out(self, seq: int, entry: Entry) -> bool:
-        """Whether an entry has anything to do with a message that it cites."""
+        """Whether an entry has anything in common with a message that it cites."""
         if seq not in self.third_of:
             return False
         said = self._plain.get(seq)
         if said is None:
-            # A tool's result speaks in no words: what stands in it was checked entry by entry.
+            # A tool's result has no words to compare; its facts were checked entry by entry.
             return True
         if telling(entry.text) & telling(said):
             return True
@@ -109,11 +109,11 @@ class Said:
 
 
 def _told_by(items: Iterable[Item]) -> tuple[frozenset[str], frozenset[str]]:
-    """The facts of the items, and what they quote. Secrets are left out of both."""
+    """The facts and the quotations of the items, without secrets."""
     parts = [part for item in items for part in redacted(item.text)]
     return frozenset().union(*map(facts, parts)), frozenset().union(*map(quotations, parts))
 
 
 def weight(words: Iterable[str]) -> float:
-    """How many words; two characters of a script without blanks meet by chance, and are half."""
+    """The number of words; a pair of characters counts half, since such pairs recur by chance."""
     return sum(0.5 if len(word) == 2 else 1.0 for word in words)

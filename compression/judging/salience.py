@@ -1,4 +1,4 @@
-"""Items of a text that must not be got wrong: numbers, names, paths, URLs, identifiers, quotations.
+"""Items of a text that must be right: numbers, names, paths, URLs, identifiers, quotations.
 
 Pure, and linear in the text: every repetition of the patterns is bounded.
 """
@@ -25,8 +25,8 @@ NUMBER = re.compile(r"(?<![\w.])[-+v]?\d{1,20}(?:[.,:/-]\d{1,20}){0,6}")
 QUOTATION = re.compile(r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|«([^»\n]{2,80})»|`([^`\n]{2,80})`")
 NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-zà-ÿ]{2,30}(?: [A-Z][a-zà-ÿ]{2,30}){0,3}")
 
+#: Characters searched at once.
 SLICE = 8000
-#: Characters looked at in one go.
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "«": '"', "»": '"', "`": '"',
                          "–": "-", "—": "-", "\u00a0": " "})  # fmt: skip
@@ -46,7 +46,7 @@ _SCRIPTS = {
 
 
 def normalise(text: str) -> str:
-    """For comparing words: one form of letters, quotes and dashes, single blanks, no case."""
+    """The text for comparing: one form of letters, quotes and dashes, single blanks, no case."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
     return " ".join(text.split()).casefold()
 
@@ -62,9 +62,9 @@ def evidence(text: str) -> frozenset[str]:
 
 
 def facts(text: str) -> frozenset[str]:
-    """Items that no summary holds by chance: evidence, names, quotations of several words.
+    """Items that no summary contains by chance: evidence, names, quotations of several words.
 
-    Normalised. Single digits are too common to say anything and are left out.
+    Normalised. Single digits are left out, since they are too common.
     """
     found = {one for one in evidence(text) if len(one) > 1}
     found.update(normalise(match) for match in NAME.findall(text))
@@ -73,7 +73,7 @@ def facts(text: str) -> frozenset[str]:
 
 
 def salient(text: str) -> frozenset[str]:
-    """Everything a reviewer would look for: facts, dates and all quotations, normalised."""
+    """All items that a reviewer would look for: facts, dates and all quotations, normalised."""
     return facts(text) | quotations(text)
 
 
@@ -85,7 +85,7 @@ def quotations(text: str) -> frozenset[str]:
 
 
 def holds(text: str, one: str) -> bool:
-    """Whether a normalised text holds this, and not within a longer word or number."""
+    """Whether a normalised text contains this, and not within a longer word or number."""
     start = text.find(one)
     while start >= 0:
         end = start + len(one)
@@ -96,16 +96,16 @@ def holds(text: str, one: str) -> bool:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether a word or a number goes on at this place."""
+    """Whether a word or a number continues across this position."""
     sides = text[at - 1 : at + 1] if at else ""
     return len(sides) == 2 and sides.isascii() and sides.isalnum()
 
 
 def slices(text: str) -> Iterator[str]:
-    """The text in parts of at most 8,000 characters, cut at a blank where there is one.
+    """The text in slices of at most 8,000 characters, cut at a blank where there is one.
 
-    One pattern's walk over a text keeps every other thread of the process waiting: over 400,000
-    characters at once that was measured as a pause of 300 ms.
+    A pattern's search keeps every other thread of the process waiting; over 400,000 characters at
+    once that was measured as a pause of 300 ms.
     """
     start = 0
     while start < len(text):
@@ -118,9 +118,9 @@ def slices(text: str) -> Iterator[str]:
 
 
 def scripts(text: str) -> Counter[str]:
-    """How many letters of each script are in a text (of its first 20,000 characters).
+    """The number of letters of each script in a text's first 20,000 characters.
 
-    One CJK character says as much as two letters and is counted so.
+    A CJK character says as much as two letters and counts as two.
     """
     sample = text[:20_000]
     counted = Counter({name: len(pattern.findall(sample)) for name, pattern in _SCRIPTS.items()})

@@ -1,12 +1,12 @@
-"""Rules that a user plainly laid down and a draft does not hold: found by code, kept verbatim.
+"""Standing rules of a user that a draft lacks: found by code and kept verbatim. Pure.
 
-A summariser that drops a line now and then loses a rule for good, since the next one never sees
-that message. So whoever judges a draft looks once more, and adds what is missing in the user's own
-words. It is a net and no second summariser: it takes only sentences that tell the assistant what
-always or never to do, nothing that a later message or a person took back, and no more than leaves
-room for the rest. Pure, and linear in the text.
+A summariser that drops a rule loses it for good, since the next summary is not made from that
+message. So each draft is checked once more, and missing rules are added in the user's own words.
+This is a safety net, not a second summariser: it takes only sentences that tell the assistant what
+always or never to do, nothing that a later message or a person took back, and only as much as
+leaves room for the rest. Time is linear in the text.
 
-How often it errs on real conversations: ``tests/benchmarks/README.md``.
+Its error rate on real conversations: ``tests/benchmarks/README.md``.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from compression.ledger.ledger import Addition, Delta, apply_delta, evict, rende
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
 KEPT_SHARE = 0.6
-"""Of the cap: no rule is added where constraints, open ends and a person's entries fill so much.
-It is the share that the extract gives to rules; what a model noted is not bounded by it."""
+"""Share of the cap: no rule is added once constraints, pending entries and those of a person fill
+it. The extract gives the same share to rules; entries noted by a model are not limited by it."""
 COVERED = 0.6
-"""Of a sentence's letters: constraints of the same message that hold so many hold the rule, since
-models quote the clause that matters."""
+"""Share of a sentence's letters: constraints from the same message that contain this much of it
+cover the rule, since models quote the clause that matters."""
 MOST = 100
-"""Rules at once; more would not have room."""
+"""Most rules that are considered at once; more would not have room."""
 ALIKE, ABOUT = 0.66, 0.33
-"""Of a rule's words: a later rule that says the opposite of so many replaces it; a sentence that
-takes something back and shares so many takes it back."""
+"""Shares of a rule's words: a later rule that forbids or demands the opposite replaces it when it
+shares ``ALIKE``; a later sentence that takes something back ends it when it shares ``ABOUT``."""
 
 NEXT = 2
-"""Messages: so far off is the user's next one, which may end a rule without naming it."""
+"""Distance in ``seq`` of the user's next message, which may end a rule without naming it."""
 _COMMON = cues.stems(" ".join(every_language().listed("common_in_rules", "words")))
-"""Words that rules have in common."""
+"""Stems of words that many rules have in common."""
 
 
 def standing(languages: Phrases) -> re.Pattern[str]:
-    """What matches a sentence that tells an assistant what holds from now on.
+    """The pattern of a sentence that tells an assistant what holds from now on; use ``match``.
 
-    One line of it is one way to say so; which word stands where says ``en.toml``, and for the ways
-    of other languages ``de.toml``, ``zh.toml``, ``ja.toml`` and ``ko.toml``.
+    Each line of it is one way to say so. The words are in ``en.toml``; other languages have their
+    own ways in ``de.toml``, ``zh.toml``, ``ja.toml`` and ``ko.toml``.
     """
 
     def of(name: str) -> str:
@@ -81,43 +81,43 @@ def standing(languages: Phrases) -> re.Pattern[str]:
 
 
 def names_one_of(languages: Phrases) -> re.Pattern[str]:
-    """What matches a rule that names one of several: another language, another name."""
+    """The pattern of a rule that names one of several: another language, another name."""
     by = languages.any_of("names_one_of")
     return re.compile(rf"^(?P<head>.*?)\b(?P<by>{by})\s+(?P<what>[^,;.!]{{1,40}})")
 
 
 def last_taken_back(languages: Phrases) -> re.Pattern[str]:
-    """What finds that a message ends the rule before it without naming it."""
+    """The pattern of a message that ends the rule before it without naming it."""
     return re.compile(rf"\b{languages.any_of('last_taken_back')}\b", re.IGNORECASE)
 
 
 STANDING = standing(every_language())
-"""How people tell an assistant what holds from now on. That something merely is always so, or must
-have been lovely, is no rule; ``cues.rule_strength`` must have said 2 besides."""
+"""Matches what people tell an assistant to do from now on, not statements that something always is
+so or must have been lovely. ``cues.rule_strength`` must also be 2."""
 _FORBIDS = every_language().pattern("forbidding")
 _FILLED = names_one_of(every_language())
 _BACK = last_taken_back(every_language())
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A sentence of a user's message that lays a rule down, or may take one back."""
+class _Sentence:
+    """A sentence of a user's message that sets a rule or may take one back."""
 
     seq: int
     text: str
     standing: bool
     takes_back: bool
     about: frozenset[str]
-    """The beginnings of its words, those apart by which rules are told."""
+    """The stems of its words, except those that are common in rules."""
 
 
 def missed(items: Sequence[Item], ledger: Ledger) -> tuple[tuple[int, str], ...]:
-    """The users' standing rules in these items that no constraint holds: (seq, sentence).
+    """The users' standing rules in these items that no constraint contains: (seq, sentence).
 
-    Left out are those that a later sentence takes back or replaces, that were lifted since, and
-    whatever a person struck out of the summary.
+    Rules that a later sentence takes back or replaces, that were lifted since, or that a person
+    removed from the summary are left out.
     """
-    said = [one for item in items if item.role == "user" for one in _telling(item)]
+    said = [one for item in items if item.role == "user" for one in _rule_sentences(item)]
     entries = [
         (_plain(one.text), one) for one in ledger.entries if one.section is Section.CONSTRAINTS
     ]
@@ -137,9 +137,9 @@ def missed(items: Sequence[Item], ledger: Ledger) -> tuple[tuple[int, str], ...]
 def with_missed(
     ledger: Ledger, items: Sequence[Item], *, cap_tokens: int, count: Callable[[str], int]
 ) -> tuple[Ledger, tuple[str, ...]]:
-    """The ledger with the rules that it missed, and a note for each, also where there was no room.
+    """The ledger with its missing rules added, and a note for each, also for those without room.
 
-    ``cap_tokens``: ruler tokens (of ``count``) that the summary may have; see ``KEPT_SHARE``.
+    ``cap_tokens``: ruler tokens, by ``count``, that the summary may have; see ``KEPT_SHARE``.
     """
     wanted = missed(items, ledger)
     if not wanted:
@@ -166,12 +166,12 @@ def with_missed(
 
 
 def is_standing(sentence: str) -> bool:
-    """Whether a user's sentence lays down what always or never to do."""
+    """Whether a user's sentence says what always or never to do."""
     return cues.rule_strength(sentence) == 2 and STANDING.match(sentence) is not None
 
 
-def _telling(item: Item) -> Iterator[_Said]:
-    """The sentences of a message that lay down a rule or may end one; not what it quotes."""
+def _rule_sentences(item: Item) -> Iterator[_Sentence]:
+    """The sentences of a message that set a rule or may end one; quoted text is left out."""
     for line in cues.prose_lines(item.text):
         if line.lstrip().startswith((">", "|")):
             continue
@@ -182,7 +182,7 @@ def _telling(item: Item) -> Iterator[_Said]:
             standing = is_standing(sentence)
             takes_back = cues.TAKEN_BACK.search(sentence) is not None
             if standing or takes_back:
-                yield _Said(item.seq, sentence, standing, takes_back, _about(sentence))
+                yield _Sentence(item.seq, sentence, standing, takes_back, _about(sentence))
 
 
 def _about(text: str) -> frozenset[str]:
@@ -194,8 +194,8 @@ def _plain(text: str) -> str:
     return normalise(text).strip("\"' .!。！")
 
 
-def _settled(said: _Said, rule: str, entries: Sequence[tuple[str, Entry]]) -> bool:
-    """Whether the ledger holds what was said, or held it and it was ended since."""
+def _settled(said: _Sentence, rule: str, entries: Sequence[tuple[str, Entry]]) -> bool:
+    """Whether the ledger contains the rule, or contained it and it was ended since."""
     quoted: set[str] = set()
     for held, entry in entries:
         if entry.state is EntryState.LIVE:
@@ -210,10 +210,10 @@ def _settled(said: _Said, rule: str, entries: Sequence[tuple[str, Entry]]) -> bo
     return sum(map(len, quoted)) >= COVERED * len(rule)
 
 
-def _ends(later: _Said, rule: _Said) -> bool:
-    """Whether a sentence that came later takes the rule back or replaces it."""
+def _ends(later: _Sentence, rule: _Sentence) -> bool:
+    """Whether a later sentence takes the rule back or replaces it."""
     shared = len(rule.about & later.about) / max(1, len(rule.about))
-    if _fills_anew(rule, later):
+    if _names_another(rule, later):
         return True
     if later.standing:
         opposite = later.takes_back or _forbids(later) != _forbids(rule)
@@ -222,12 +222,12 @@ def _ends(later: _Said, rule: _Said) -> bool:
     return shared >= ABOUT or (at_once and _BACK.search(later.text) is not None)
 
 
-def _forbids(said: _Said) -> bool:
+def _forbids(said: _Sentence) -> bool:
     return _FORBIDS.search(said.text) is not None
 
 
-def _fills_anew(rule: _Said, later: _Said) -> bool:
-    """Whether both name one of several things for the same: another language, another name."""
+def _names_another(rule: _Sentence, later: _Sentence) -> bool:
+    """Whether both set the same thing to one of several: another language, another name."""
     if _forbids(rule) or _forbids(later):
         return False
     old, new = _FILLED.search(_plain(rule.text)), _FILLED.search(_plain(later.text))

@@ -1,1 +1,1 @@
-"""The words by which rules, decisions and refusals are told: one file a language, read as data."""
+"""The words that express rules, decisions and refusals: one data file per language."""

@@ -1,12 +1,12 @@
-"""The files of this folder, read once, and the regular expressions that are made of them. Pure.
+"""The language files, read once, and the regular expressions made from them. Pure.
 
 To add a language, write ``xx.toml`` beside ``en.toml``, which explains each list and how phrases
-are written. It needs ``name``, ``spaces`` and whatever lists its speakers use; nothing is to be
-registered. ``tests/compression/languages`` tries the examples in it. Where in a sentence a list's
-words must stand is said by those who ask for it: ``cues``, ``standing_rules`` and ``audit``.
+are written. A file needs ``name``, ``spaces`` and the lists that its speakers use; nothing has to
+be registered. ``tests/compression/languages`` tries its examples. The modules that use a list
+decide where in a sentence its words must stand: ``cues``, ``standing_rules`` and ``audit``.
 
-A regular expression takes time in proportion to the text: a word of a phrase has one ``*`` at
-most, and nothing is repeated that holds a repetition.
+The expressions take time linear in the text: a word of a phrase has at most one ``*``, and nothing
+that contains a repetition is repeated.
 """
 
 from __future__ import annotations
@@ -66,46 +66,46 @@ _SIGNS = {
 }
 _CLOSING = {"[": "]", "(": ")"}
 _NOTHING = "(?!)"
-"""A regular expression that is found nowhere."""
+"""A regular expression that matches nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """One file."""
+    """The content of one language file."""
 
     code: str
-    """Its name without ``.toml``."""
+    """The file's name without ``.toml``."""
     name: str
-    """As its speakers call it."""
+    """The language's name in that language."""
     spaces: bool
-    """Whether words stand apart, so that a phrase is found as whole words only."""
+    """Whether blanks separate words, so that a phrase is matched as whole words only."""
     tables: Mapping[str, Mapping[str, tuple[str, ...]]]
-    """Table -> list -> what it holds."""
+    """Table → list → its phrases or words."""
 
 
 class Phrases:
-    """The lists of several languages, taken together."""
+    """The lists of several languages, merged."""
 
     def __init__(self, languages: Iterable[Language]) -> None:
         self.languages = tuple(languages)
 
     def listed(self, table: str, name: str = "phrases") -> tuple[str, ...]:
-        """Everything in the list of this name, each once."""
+        """All phrases of this list, without duplicates."""
         return tuple(dict.fromkeys(self._listed(table, name, self.languages)))
 
     def any_of(self, table: str, name: str = "phrases") -> str:
-        """A regular expression of one of these phrases, wherever it stands."""
+        """A regular expression for any of these phrases, anywhere."""
         return _one_of(self.listed(table, name))
 
     def whole(self, table: str, name: str = "phrases") -> str:
-        """The same, where a word begins and ends; for languages without spaces anywhere."""
+        """The same for whole words; in languages without blanks, anywhere."""
         apart = [one for one in self.languages if one.spaces]
         joined = [one for one in self.languages if not one.spaces]
         words = _one_of(self._listed(table, name, apart))
         return rf"(?:\b{words}\b|{_one_of(self._listed(table, name, joined))})"
 
     def pattern(self, table: str) -> re.Pattern[str]:
-        """What finds the phrases of a table as :meth:`whole` says, in any case of letters."""
+        """The case-insensitive pattern of a table's phrases, matched as :meth:`whole` says."""
         return re.compile(self.whole(table), re.IGNORECASE)
 
     @staticmethod
@@ -126,7 +126,7 @@ def every_language() -> Phrases:
 
 
 def read(text: str, *, code: str) -> Language:
-    """The language in a file's text. Raises :class:`ValueError` saying what to change in it."""
+    """The language in a file's text. Raises :class:`ValueError` that says what to correct."""
     tables = tomllib.loads(text)
     name, spaces = tables.pop("name", None), tables.pop("spaces", None)
     if not isinstance(name, str) or not isinstance(spaces, bool):
@@ -163,7 +163,7 @@ def _one_of(phrases: Iterable[str]) -> str:
 
 @cache
 def expression(phrase: str) -> str:
-    """The regular expression of a phrase. Raises :class:`ValueError` when it is written wrongly."""
+    """The regular expression of a phrase. Raises :class:`ValueError` when it is malformed."""
     open_brackets: list[str] = []
     stars = 0
     for sign in phrase:

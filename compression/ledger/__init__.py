@@ -1,1 +1,1 @@
-"""The summary as data: entries, Markdown, and a person's edit. Pure."""
+"""The summary as data: entries, Markdown, and the edits of a person. Pure."""

@@ -1,9 +1,9 @@
-"""Additions of a draft to the entries that are never evicted, as far as there is room. Pure.
+"""A limit on new entries of the kinds that are never evicted. Pure.
 
-A live constraint stands in every later request, and so does an open end. A model that takes each
-sentence for a rule would fill the window with them, and its whole draft would have to be refused.
-So the strongest of its new ones are kept and the rest is named for the reviewer. What stood before,
-and what a person wrote, is never looked at.
+Live constraints and pending entries stand in every later request. A model that takes each sentence
+for a constraint would fill the window with them, and its whole draft would have to be refused. So
+only the strongest new ones are kept, and the others are listed for the reviewer. Earlier entries
+and those of a person always stay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compression.ledger.markdown import line_of, render
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
 HEADINGS = 24
-"""Ruler tokens of the headings that new entries may bring along."""
+"""Ruler tokens of headings that new entries may add."""
 
 
 def bounded(
@@ -32,12 +32,12 @@ def bounded(
     most_tokens: int,
     count: Callable[[str], int],
 ) -> tuple[Ledger, tuple[str, ...]]:
-    """The ledger with as many new constraints and open ends as there is room for, and notes.
+    """The ledger with as many new constraints and pending entries as there is room for, and notes.
 
-    ``cap_tokens`` and ``most_tokens``, both of ``count``: what the summary should have, and what it
-    may have at most. Rules that are told as such (see
-    :func:`compression.judging.standing_rules.is_standing`) and open ends may take all of the
-    latter, other constraints ``KEPT_SHARE`` of the former.
+    ``cap_tokens`` and ``most_tokens``, both counted by ``count``, are the size that the summary
+    should have and the most that it may have. Standing rules (see
+    :func:`compression.judging.standing_rules.is_standing`) and pending entries may fill
+    ``most_tokens``; other constraints may fill the share ``KEPT_SHARE`` of ``cap_tokens``.
     """
     old = {entry.id for entry in before.entries}
     new = [
@@ -73,7 +73,7 @@ def bounded(
 
 
 def _strongest_first(new: Sequence[Entry], items: Sequence[Item]) -> list[Entry]:
-    """Rules told as such, then the more often they were said, then the later; open ends last."""
+    """Standing rules first, then the entries said most often, then the latest; pending last."""
     if len(new) < 2:
         return list(new)
     said = Counter(

@@ -1,4 +1,4 @@
-"""A person's edit of a summary, and a model's answer in the same Markdown. Pure."""
+"""A person's edit of a summary, and a model's answer in the same Markdown form. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def apply_edit(
 ) -> Ledger:
     """The ledger after a person saved ``text`` as the whole summary.
 
-    A line equal in section and text keeps its id, sources and origin; any other becomes an entry
-    of the person's; an entry whose line is missing is lifted, and the machine will not add it
-    again. Changed narrative is frozen as the person's. ``limit_tokens``, in tokens of ``count``,
-    is twice the cap. Raises :class:`SummaryInvalid` naming the line, or the size.
+    A line equal to an entry in section and text keeps that entry's id, sources and origin. Any
+    other line becomes an entry of the person. An entry whose line is missing is lifted, and the
+    machine will not add it again. Changed narrative becomes the person's and is not changed again.
+    ``limit_tokens``, counted by ``count``, is twice the cap. Raises :class:`SummaryInvalid`, which
+    names the line or the size.
     """
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
@@ -48,7 +49,7 @@ def apply_edit(
 
 
 def _edited_entries(ledger: Ledger, lines: tuple[ParsedLine, ...]) -> tuple[Entry, ...]:
-    """Old entries in their order, kept or lifted, then the person's new ones."""
+    """The old entries in their order, kept or lifted, then the person's new ones."""
     waiting: dict[tuple[Section, str], deque[int]] = defaultdict(deque)
     for entry in ledger.entries:
         if entry.state in (EntryState.LIVE, EntryState.DONE):
@@ -102,9 +103,10 @@ def _edited_narrative(ledger: Ledger, lines: list[ParsedLine]) -> tuple[Narrativ
 
 
 def delta_from_markdown(text: str) -> Delta:
-    """The proposals of a model that answered under the summary's headings instead of in JSON.
+    """The changes in an answer that a model wrote as Markdown headings instead of JSON.
 
-    It cannot resolve, supersede or lift. Raises :class:`DraftRejected` when no heading is known.
+    Such an answer cannot resolve, supersede or lift. Raises :class:`DraftRejected` when it has no
+    known heading.
     """
     try:
         lines = parse_markdown(text, tolerant=True)

@@ -1,7 +1,7 @@
-"""The structured part of a summary: code merges what a model proposes, and nothing else does.
+"""The structured part of a summary. A model proposes changes; only code here makes them.
 
-An entry that no operation names stays as it was, word for word. Nothing a person wrote is ever
-changed by the machine, and nothing a person removed is ever added again by it.
+An entry that no operation names stays the same, word for word. The machine never changes what a
+person wrote, and never adds again what a person removed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ __all__ = [
 ]
 
 VISIBLE = (EntryState.LIVE, EntryState.DONE)
+#: Evicted in this order, after the narrative. Constraints, pending entries and those of a person
+#: are never evicted.
 EVICTION_ORDER = (Section.DONE, Section.CONTEXT, Section.FILES, Section.DECISIONS)
-#: After the narrative. Constraints, pending and a person's entries are never evicted.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addition:
-    """A new entry that is proposed."""
+    """A proposed new entry."""
 
     section: Section
     text: str
@@ -43,7 +44,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """New text in place of an entry's."""
+    """A proposed new text for an existing entry."""
 
     id: int
     text: str
@@ -52,7 +53,7 @@ class Supersession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lift:
-    """The end of a constraint, and the user message that ended it."""
+    """The proposed end of a constraint, with the user message that ended it."""
 
     id: int
     source: int
@@ -60,7 +61,7 @@ class Lift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """The changes by one span: operations on the ledger, proposed by a model."""
+    """The changes that a model proposes for one span, as operations on the ledger."""
 
     narrative: str = ""
     add: tuple[Addition, ...] = ()
@@ -70,16 +71,16 @@ class Delta:
 
     @property
     def empty(self) -> bool:
-        """Says nothing at all."""
+        """Whether the delta has no operation and no narrative."""
         return not (
             self.narrative.strip() or self.add or self.resolve or self.supersede or self.lift
         )
 
 
 def parse_delta(value: object) -> Delta:
-    """The delta that a decoded JSON value holds; lists that are absent are empty.
+    """The delta in a decoded JSON value; lists that are absent count as empty.
 
-    Raises :class:`DraftRejected` saying what is wrong with the first thing that is.
+    Raises :class:`DraftRejected`, which names the first mistake.
     """
     top = _object(value, "The answer", {"narrative", "add", "resolve", "supersede", "lift"})
     delta = Delta(
@@ -159,10 +160,10 @@ def apply_delta(
     through_seq: int,
     user_seqs: Collection[int],
 ) -> tuple[Ledger, tuple[str, ...]]:
-    """The ledger after the delta of the span ``first_seq`` to ``through_seq``, and notes.
+    """The ledger with the delta of the span ``first_seq`` to ``through_seq`` applied, and notes.
 
-    ``user_seqs`` are the span's user messages. An operation that is not allowed is ignored and
-    noted; duplicates are dropped silently.
+    ``user_seqs`` are the span's user messages. A forbidden operation is ignored, with a note;
+    duplicates are dropped silently.
     """
     merge = _Merge(
         entries={entry.id: entry for entry in ledger.entries},
@@ -189,7 +190,7 @@ def apply_delta(
 
 @dataclass(slots=True)
 class _Merge:
-    """The merging of one delta: what it may do, and notes of what it may not."""
+    """The application of one delta, with a note for each operation that is forbidden."""
 
     entries: dict[int, Entry]
     span: range
@@ -197,7 +198,7 @@ class _Merge:
     notes: list[str] = field(default_factory=list)
     _known: set[tuple[Section, str]] = field(default_factory=set)
     _removed: set[str] = field(default_factory=set)
-    """Entries that a person struck out; they do not come back under another heading either."""
+    """Texts of entries that a person removed; they stay out under any other heading too."""
     _next_id: int = 0
 
     def __post_init__(self) -> None:
@@ -209,7 +210,7 @@ class _Merge:
                 self._removed.add(_plain(entry.text))
 
     def _open(self, id_: int, operation: str) -> Entry | None:
-        """The live entry that the machine may change, else a note and None."""
+        """The live entry if the machine may change it; else None, with a note."""
         entry = self.entries.get(id_)
         if entry is None or entry.state not in VISIBLE:
             self.notes.append(f"{operation} {id_} ignored: there is no such entry.")
@@ -279,22 +280,23 @@ class _Merge:
 
 
 def _key(section: Section, text: str) -> tuple[Section, str]:
-    """The key by which two entries are the same."""
+    """The key by which entries are compared."""
     return section, _plain(text)
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared: blanks, case and a last full stop do not matter."""
+    """The text as it is compared: whitespace, case and a last full stop do not matter."""
     return " ".join(text.split()).casefold().rstrip(".。!")
 
 
 def evict(
     ledger: Ledger, cap_tokens: int, count: Callable[[str], int]
 ) -> tuple[Ledger, tuple[str, ...]]:
-    """The ledger within ``cap_tokens`` ruler tokens, and the texts that had to go, in order.
+    """The ledger reduced to ``cap_tokens`` ruler tokens, and the evicted texts, in order.
 
-    Oldest narrative first, then done, context, files and decisions, oldest first. What may not
-    be evicted may leave it above the cap; the last line that is left is never evicted.
+    The oldest narrative is evicted first, then done, context, files and decisions, oldest first.
+    Entries that may not be evicted can keep the ledger above the cap. The last remaining line is
+    never evicted.
     """
     size = count(render(ledger))
     candidates = _evictable(ledger)

@@ -1,8 +1,9 @@
-"""A ledger as Markdown and back, without losing a character. Pure.
+"""The ledger as Markdown and back, without losing a character. Pure.
 
-A line is ``- text [sources]``. A text's further lines are indented by two spaces, so that nothing
-in it can be taken for a heading or another entry. What would still be lost or misread (blanks at
-either end, exotic line breaks, a bracket that looks like sources) is written ``\\u{hex}``.
+An entry is written as ``- text [sources]``. Further lines of a text are indented by two spaces, so
+that none can be mistaken for a heading or another entry. Characters that would still be lost or
+misread (whitespace at either end, unusual line breaks, a bracket that looks like sources) are
+written as ``\\u{hex}``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from itertools import pairwise
 from compression.exceptions import SummaryInvalid
 from compression.types import Entry, EntryState, Ledger, NarrativeLine, Section
 
+#: Heading in lower case → section; None is the narrative.
 HEADINGS: dict[str, Section | None] = {
     "summary": None,
     "constraints": Section.CONSTRAINTS,
@@ -24,9 +26,8 @@ HEADINGS: dict[str, Section | None] = {
     "pending": Section.PENDING,
     "context": Section.CONTEXT,
 }
-#: None is the narrative.
+#: Sources that the ranges of one line may stand for; more is a mistake or an attack.
 MOST_SOURCES = 10_000
-#: What the ranges of one line may spell out; more is a slip or an attack.
 
 _SOURCES = re.compile(r"\s\[(\d{1,15}(?:[–-]\d{1,15})?(?:, ?\d{1,15}(?:[–-]\d{1,15})?)*)\]\Z")
 _ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
@@ -37,19 +38,19 @@ _BULLET = re.compile(r"[-*•] ?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedLine:
-    """One line of a summary's text."""
+    """One entry or narrative line of a summary's text."""
 
     section: Section | None
-    """None: narrative."""
+    """None for narrative."""
     text: str
     sources: tuple[int, ...]
-    """As written, ranges spelt out; for narrative only the first and the last of them."""
+    """All sources, ranges expanded; for narrative only the first and the last."""
     number: int
-    """Where it begins in the text, 1 and up."""
+    """Number of its first line in the text, from 1."""
 
 
 def render(ledger: Ledger) -> str:
-    """The summary as the model and the reader see it; empty for an empty ledger."""
+    """The summary as the model and the reader see it; empty if the ledger is."""
     by_section: dict[Section, list[str]] = {section: [] for section in Section}
     for entry in ledger.entries:
         if entry.state in (EntryState.LIVE, EntryState.DONE):
@@ -71,7 +72,7 @@ def render(ledger: Ledger) -> str:
 
 
 def line_of(one: Entry | NarrativeLine) -> str:
-    """One entry or narrative line as it is rendered, without a line end after it."""
+    """The Markdown of one entry or narrative line, without a line end."""
     if isinstance(one, Entry):
         sources = format_sources(one.sources)
     elif not one.through_seq:
@@ -100,9 +101,9 @@ def format_sources(sources: Iterable[int]) -> str:
 def parse_markdown(text: str, *, tolerant: bool = False) -> tuple[ParsedLine, ...]:
     """The lines under the known headings.
 
-    ``tolerant``, for a model's answer: what stands before the first heading or under an unknown
-    one is passed over, and a line without a bullet is an entry. Otherwise
-    :class:`SummaryInvalid` names the first line that does not parse, in ``fields["line"]``.
+    With ``tolerant``, meant for a model's answer, text before the first heading or under an
+    unknown one is skipped, and a line without a bullet is an entry. Otherwise the first line that
+    cannot be read raises :class:`SummaryInvalid`, with its number in ``fields["line"]``.
     """
     parsed = []
     for number, section, raw in _raw_lines(text.replace("\r\n", "\n"), tolerant=tolerant):
@@ -115,7 +116,7 @@ def parse_markdown(text: str, *, tolerant: bool = False) -> tuple[ParsedLine, ..
 
 
 def _raw_lines(text: str, *, tolerant: bool) -> Iterator[tuple[int, Section | None, str]]:
-    """Number, section and whole text of each entry, still escaped."""
+    """Line number, section and whole text of each entry, still escaped."""
     where: Section | str | None = "before"
     current: tuple[int, Section | None, list[str]] | None = None
     blanks = 0
@@ -145,7 +146,7 @@ def _raw_lines(text: str, *, tolerant: bool) -> Iterator[tuple[int, Section | No
 
 
 def _section_of(name: str, number: int, *, tolerant: bool) -> Section | str | None:
-    """The section that a heading begins; ``state`` and ``before`` are none of them."""
+    """The section that a heading begins, or ``state`` or ``before``, which hold no entries."""
     key = name.strip().strip("*").strip().casefold()
     if key == "state":
         return "state"

@@ -17,7 +17,7 @@ PROBE = False
 LEASE_SECONDS = 30.0
 RENEW_SECONDS = 10.0
 
-#: Below a half a compression comes every few turns; above 0.95 one long message overflows.
+#: Below 0.5, compressions come every few turns; above 0.95, one long message overflows.
 LOWEST_THRESHOLD = 0.5
 HIGHEST_THRESHOLD = 0.95
 LOWEST_SOFT_THRESHOLD = 0.1

@@ -1,7 +1,7 @@
-"""Old tool results, replaced by a line that says what was there. Pure.
+"""Masking: a line that describes an old tool result takes the result's place. Pure.
 
-Masking removes no message and no call id. It comes in batches, since each one changes the request
-from there on and loses the provider's cache.
+Masking removes no message and no call id. Results are masked in batches, because every change to
+an earlier message makes the provider's cache useless from there on.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 from compression.types import Item, Sizes
 
-BATCH = 0.05
 #: The least share of the budget that a batch must free.
+BATCH = 0.05
+#: Messages at the end of the conversation whose results are not masked.
 RECENT = 6
-#: Messages at the end whose results stay.
+#: Characters: of a result longer than ``LONG``, the first ``KEPT`` stay below its description.
 LONG = 2000
 KEPT = 200
-#: Characters: a result longer than the first keeps so many beside its description.
+#: From this many lines on, the description gives the number of lines instead of the bytes.
 MANY_LINES = 10
-#: From here on the number of lines says more than the number of bytes.
+#: Ruler tokens that a message takes besides its text, roughly.
 OVERHEAD = 8
-#: Ruler tokens of a message besides its text, about.
 
 _EXIT_CODE = re.compile(
     r"\bexit(?:ed with)?[ _-]?(?:code|status)?[\"']?\s*[:=]?\s*(-?\d{1,5})\b", re.I
@@ -30,7 +30,7 @@ _MASKED = re.compile(r"\[[^\n\[\]]{1,100} result masked: ")
 
 
 def placeholder(item: Item) -> str:
-    """The stand-in for a tool item's result, such as ``[shell result masked: exit code 0, …]``."""
+    """The line that replaces a tool result, such as ``[shell result masked: exit code 0, …]``."""
     name = re.sub(r"[^\w.:-]+", "_", item.tool_name)[:60] or "tool"
     size = f"{len(item.text.encode('utf-8', 'surrogatepass')):,} bytes"
     lines = item.text.count("\n") + 1
@@ -47,9 +47,9 @@ def placeholder(item: Item) -> str:
 
 
 def maskable(items: Sequence[Item], sizes: Sizes) -> tuple[int, ...]:
-    """Seqs of the results to mask now, oldest first; empty when they would not free 0.05 B.
+    """Seqs of the results to mask now, oldest first; empty when they would free less than 0.05 B.
 
-    Those of the last six messages stay, and none is masked twice. The turn may still be open.
+    The last six messages are left alone, and nothing is masked twice. The turn may still be open.
     """
     batch = _candidates(items)
     freed = sizes.share(sum(_saved(item) for item in batch))
@@ -75,6 +75,6 @@ def _candidates(items: Sequence[Item]) -> list[Item]:
 
 
 def _saved(item: Item) -> int:
-    """Ruler tokens that masking the item saves, about: its placeholder has a token per 3 bytes."""
+    """Ruler tokens that masking the item saves, roughly: its placeholder has one per 3 bytes."""
     kept = len(placeholder(item).encode("utf-8", "surrogatepass")) // 3
     return item.tokens - kept - OVERHEAD

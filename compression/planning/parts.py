@@ -1,7 +1,7 @@
-"""A span in parts, one call of a model each: planned before the first call. Pure.
+"""The division of a span into parts, one model call each, before the first call. Pure.
 
-A part ends where a message does, unless much of its room would stay empty: then the message goes
-on in the next part.
+A part ends at the end of a message, unless that would leave much of its room empty. Then the
+message is divided and continues in the next part.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 
 from compression.types import Draft, Item
 
+#: Share of a part's room that may stay empty to avoid dividing a message.
 MOST_EMPTY = 0.25
-#: Share of a part's room that may stay empty so that a message is not cut.
+#: One in this many calls is reserved for repeated requests.
 SPARE = 10
-#: One of so many calls is left for what must be asked again.
+#: Characters: more than one ruler token has in most texts.
 CHARACTERS = 8
-#: More than one ruler token has, in most texts.
+#: Estimates of how much of a text fits, before the length is halved until it fits.
 GUESSES = 6
-#: At how long a piece may be, before it is halved until it fits.
 
 Size = Callable[[Item], int]
-"""Ruler tokens that an item takes in a call, with what it is quoted in."""
+"""Counts the ruler tokens that an item takes in a call, quotation marks and headings included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,47 +30,49 @@ class Chunk:
 
     items: tuple[Item, ...]
     tokens: int = 0
-    """Ruler tokens that they take in the call."""
+    """Ruler tokens that the items take in the call."""
     said: int = 0
-    """Characters of its last message up to its end, when that goes on in the next part; else 0."""
+    """Characters of the last message that were in the parts up to this one, when the message
+    continues in the next part; else 0."""
 
     @property
     def first_seq(self) -> int:
-        """The first message."""
+        """Seq of the first message."""
         return self.items[0].seq
 
     @property
     def through_seq(self) -> int:
-        """The last message."""
+        """Seq of the last message."""
         return self.items[-1].seq
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The parts that a model is asked for, and those left to the extract, which comes first."""
+    """The parts that a model summarises, and the older messages that the extract summarises."""
 
     chunks: tuple[Chunk, ...]
     oldest: tuple[Item, ...] = ()
-    """Messages that no model is asked about; of the last perhaps only the beginning."""
+    """Messages that no model sees; of the last one perhaps only the beginning."""
     nonce: str = ""
-    """The mark that the chunks are quoted with; their sizes hold for no other."""
+    """The marker that the chunks are quoted with; their sizes are right for no other marker."""
     originals: Mapping[int, Item] = field(default_factory=dict)
-    """The messages by seq as they are, neither cut nor divided."""
+    """The whole messages, by seq."""
 
     @property
     def parts(self) -> int:
-        """How many parts there are, the extract's included."""
+        """Number of parts, that of the extract included."""
         return len(self.chunks) + bool(self.oldest)
 
     def source(self, chunk: Chunk) -> tuple[Item, ...]:
-        """The messages of a chunk as they are."""
+        """The whole messages that a chunk was made from."""
         return tuple(self.originals[seq] for seq in sorted({item.seq for item in chunk.items}))
 
 
 def bounded(plan: Plan, most_calls: int) -> Plan:
-    """The plan with so many calls at most: the newest parts by the model, the rest by the extract.
+    """The plan with at most ``most_calls`` calls.
 
-    When there are more, a tenth of the calls is left for what must be asked again.
+    The model gets the newest parts, the extract the others. When the extract gets any, a tenth of
+    the calls is reserved for repeated requests.
     """
     if len(plan.chunks) <= most_calls:
         return plan
@@ -86,9 +88,9 @@ def bounded(plan: Plan, most_calls: int) -> Plan:
 
 
 def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Iterator[Chunk]:
-    """The items in parts, each filled to its room; ``room`` is asked with a part's number, from 0.
+    """Divide the items into parts; ``room`` gives the ruler tokens of a part by its number, from 0.
 
-    Every item comes back whole, in one part or in pieces of its text over several.
+    No text is lost: each item is in one part, or in pieces in several.
     """
     number, used, said = 0, 0, 0
     waiting: list[Item] = []
@@ -118,7 +120,7 @@ def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Ite
 
 
 def _fits(item: Item, free: int, size: Size) -> bool:
-    """Without counting all of a text of which the beginning is too long already."""
+    """Whether the item fits, without counting a long text whose beginning is already too long."""
     beginning = item.text[: max(1, free) * CHARACTERS]
     if len(beginning) < len(item.text) and size(replace(item, text=beginning)) > free:
         return False
@@ -130,14 +132,14 @@ def _frame(item: Item, size: Size) -> int:
 
 
 def _without_long_calls(item: Item, free: int, size: Size) -> Item:
-    """Calls that alone would fill a part: their beginning has to do."""
+    """The item with calls that alone would fill a part moved into its text and cut."""
     if _frame(item, size) <= free // 2:
         return item
     return replace(item, text=f"{item.text}\n{str(item.tool_calls)[:free]}", tool_calls=())
 
 
 def _divided(item: Item, free: int, size: Size) -> tuple[Item, Item | None]:
-    """As much of the item's text as fits, at least a character, and the rest of it if any."""
+    """The item with as much of its text as fits, at least one character, and the rest, if any."""
     length = _longest(item, free, size)
     text = item.text
     if length >= len(text):
@@ -151,7 +153,7 @@ def _divided(item: Item, free: int, size: Size) -> tuple[Item, Item | None]:
 
 
 def _longest(item: Item, free: int, size: Size) -> int:
-    """Characters of the longest beginning of the text that fits, about; at least 1."""
+    """Characters of the longest beginning of the text that fits, roughly; at least 1."""
     frame = _frame(item, size)
     fits, guess = 0, min(len(item.text), max(1, free * CHARACTERS // 2))
     for _ in range(GUESSES):
@@ -177,14 +179,14 @@ class Finished:
 
     draft: Draft
     through_seq: int
-    """The last message that they stand for."""
+    """Seq of the last message that the draft covers."""
     parts: int
-    """How many they are."""
+    """Number of finished parts."""
     said: int = 0
-    """So many characters of the last message, when they do not stand for all of it; 0: for all."""
+    """Characters of the last message that the draft covers; 0: all of them."""
 
     def rest_of(self, items: Sequence[Item]) -> list[Item]:
-        """The messages that they do not stand for, the rest of a divided one first."""
+        """The messages that the draft does not cover; first the rest of a divided message."""
         rest = [item for item in items if item.seq > self.through_seq]
         if not self.said:
             return rest

@@ -1,7 +1,7 @@
 """The choice of the span to compress and of the boundary. Pure, and linear in the messages.
 
-A cut lies only where a user turn starts, so that a tool call and its results stay together, and
-never behind an open turn. All shares are of the budget (window minus reserve).
+A cut is only made where a user turn starts, so that tool calls and results stay together, and
+never after an open turn. All shares are of the budget (window minus reserve).
 """
 
 from __future__ import annotations
@@ -15,58 +15,58 @@ from compression.exceptions import NothingToCompress
 from compression.planning import defaults
 from compression.types import Item, Sizes, Span, Trigger, Usage
 
+#: Share of the tail that stays verbatim. At a window of 8k, a limit in messages led to a
+#: compression every 1.8 calls, a limit in tokens to one every 3.4.
 TAIL_SHARE = 0.20
-#: Tail kept verbatim. A tail counted in messages compressed every 1.8 calls at 8k, in tokens
-#: every 3.4.
 CAP_SHARE = 0.10
 AUTOMATIC_FREES = 0.20
-FALLBACK_FREES = 0.10
 #: What applying a prepared draft must free, and what an automatic run must free when the parts
 #: that cannot be compressed are already above the landing.
+FALLBACK_FREES = 0.10
 MANUAL_FREES = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannerSettings:
-    """How much to keep."""
+    """When to compress, and how much to keep."""
 
     threshold: float = defaults.THRESHOLD
     """Share of the budget at which compression is triggered."""
     keep_turns: int = defaults.KEEP_TURNS
-    """Turns that stay verbatim, when they fit in the tail's share."""
+    """Turns that stay verbatim if they fit into the tail's share."""
     keep_messages: int = 6
-    """Messages that stay verbatim, when they fit in the tail's share."""
+    """Messages that stay verbatim if they fit into the tail's share."""
     summary_tokens: int = defaults.SUMMARY_TOKENS
     """Ruler tokens that a summary may have at most."""
     prepare_messages: int = defaults.PREPARE_MESSAGES
-    """Messages beyond those kept for which a run in the background is made whatever the usage; 0:
-    none is made for their number."""
+    """Messages, besides those that stay verbatim, after which a summary is prepared in the
+    background at any usage; 0: never because of their number."""
 
     def frees(self, trigger: Trigger) -> float:
-        """The share of the budget that a run for this reason must free."""
+        """The share of the budget that a run with this trigger must free."""
         if trigger is Trigger.MANUAL:
             return MANUAL_FREES
-        # Prepared by the number of messages, a draft may be small: as small as may be applied.
+        # A draft prepared because of the number of messages may be as small as one worth applying.
         return FALLBACK_FREES if self.by_number(trigger) else AUTOMATIC_FREES
 
     def by_number(self, trigger: Trigger) -> bool:
-        """Whether a run for this reason may be made for the number of messages alone."""
+        """Whether the number of messages alone may start a run with this trigger."""
         return trigger is Trigger.BACKGROUND and self.prepare_messages > 0
 
     @property
     def landing(self) -> float:
-        """Where a compression must bring usage to, a share of the budget."""
+        """Usage that a compression must reach or go below, a share of the budget."""
         return min(0.45, self.threshold - 0.2)
 
 
 def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
-    """Calibrated tokens of a request made of these items, each part rounded up."""
+    """Calibrated tokens of a request made of these items; each part is rounded up."""
 
     return usage_of(sum(item.tokens for item in items), sizes)
 
 
 def usage_of(tail: int, sizes: Sizes) -> Usage:
-    """The same for so many ruler tokens of items."""
+    """The same as :func:`usage`, given the ruler tokens of all items."""
 
     def calibrated(ruler_tokens: int) -> int:
         return ceil(ruler_tokens * sizes.calibration)
@@ -81,12 +81,12 @@ def usage_of(tail: int, sizes: Sizes) -> Usage:
 
 
 def cap_tokens(sizes: Sizes, settings: PlannerSettings) -> int:
-    """The most ruler tokens that the summary may have: the setting, and 0.10 B."""
+    """Ruler tokens that the summary may have: the setting, but no more than 0.10 B."""
     return max(1, min(settings.summary_tokens, sizes.ruler(CAP_SHARE)))
 
 
 def worth_applying(span_tokens: int, summary_growth_tokens: int, sizes: Sizes) -> bool:
-    """Whether putting a prepared draft in place frees 0.10 B now. Ruler tokens."""
+    """Whether applying a prepared draft frees at least 0.10 B now. Sizes in ruler tokens."""
     return sizes.share(span_tokens - summary_growth_tokens) >= FALLBACK_FREES
 
 
@@ -101,8 +101,8 @@ def plan(
     """The span to compress.
 
     ``items`` are all live items after the boundary. ``through_seq`` asks to compress up to that
-    message, and is moved back to the nearest cut. An automatic run keeps as much verbatim as the
-    tail's share holds; a manual one, and one that is made for the number of messages, keeps the
+    message; the span ends at the nearest cut before it. Most automatic runs keep as much verbatim
+    as the tail's share holds. A manual run, and one started by the number of messages, keep the
     turns and messages of the settings. Raises :class:`NothingToCompress` with the figures when no
     span exists or none is worth a call.
     """
@@ -132,24 +132,24 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """Ruler tokens that may stay verbatim."""
+    """The most ruler tokens that may stay verbatim."""
 
     tail: int
-    """Of the tail."""
+    """Limit of the tail."""
     landing: int
-    """Of the tail and of the pins before it, which are quoted again."""
+    """Limit of the tail and the pins before it, which are quoted again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Outline:
-    """Running sums over the items, so that each question is answered in constant time."""
+    """Running sums over the items, so that a sum over any range takes constant time."""
 
     before: list[int]
-    """Ruler tokens of the items before each index; the last is the sum of all."""
+    """Ruler tokens of all items before each index; the last is the total."""
     pinned_before: list[int]
-    """The same for pinned items."""
+    """Ruler tokens of the pinned items before each index."""
     cuts: list[int]
-    """Indexes at which the tail may begin, rising; the last is the last turn's start."""
+    """Indexes at which the tail may begin, ascending; the last is the start of the last turn."""
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> _Outline:
@@ -168,7 +168,7 @@ class _Outline:
         return self.before[-1] - self.before[cut]
 
     def cut_within(self, room: _Room) -> int:
-        """The first cut whose tail fits in ``room``; the last turn when none does."""
+        """The first cut whose tail fits in ``room``; the last one if none does."""
         for cut in self.cuts:
             tail = self.tail(cut)
             if tail <= room.tail and tail + self.pinned_before[cut] <= room.landing:
@@ -176,7 +176,7 @@ class _Outline:
         return self.cuts[-1]
 
     def cut_keeping(self, turns: int, messages: int, room: _Room) -> int:
-        """The cut that keeps so many turns and messages, or fewer when they do not fit."""
+        """The cut that keeps this many turns and messages, or fewer if they do not fit."""
         wanted = self.cuts[max(0, len(self.cuts) - max(1, turns))]
         enough = len(self.before) - 1 - messages
         if wanted > enough:
@@ -184,7 +184,7 @@ class _Outline:
         return max(wanted, self.cut_within(room))
 
     def cut_at_seq(self, items: Sequence[Item], through_seq: int) -> int:
-        """The last cut with nothing behind ``through_seq`` before it."""
+        """The last cut that leaves every message after ``through_seq`` in the tail."""
         for cut in reversed(self.cuts):
             if items[cut - 1].seq <= through_seq:
                 return cut
@@ -194,7 +194,7 @@ class _Outline:
 def _check_worth(
     outline: _Outline, cut: int, sizes: Sizes, settings: PlannerSettings, trigger: Trigger
 ) -> None:
-    """Raise unless compressing up to ``cut`` is worth a call, should the summary fill its cap."""
+    """Raise unless compressing up to ``cut`` is worth a call even if the summary fills its cap."""
     summary = max(cap_tokens(sizes, settings) + sizes.frame, sizes.summary)
     pins = outline.pinned_before[cut]
     frees = sizes.share(outline.before[cut] - (summary - sizes.summary) - pins)

@@ -1,6 +1,6 @@
-"""The next step before a request: a pure function of usage, settings and state.
+"""The choice of the next step before a request, from usage, settings and state. Pure.
 
-The rungs, from cheap to costly: continue, mask, prepare, compress, truncate, wind down, block.
+The steps, from cheap to costly: continue, mask, prepare, compress, truncate, wind down, block.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from compression.planning import defaults
 from compression.types import ContextAction, Decision, Usage
 
 WIND_DOWN_AT = 0.90
+#: A person who undid a compression wants the next one only when there is hardly any room left.
 UNDONE_THRESHOLD = defaults.HIGHEST_THRESHOLD
-#: A person who undid a compression wants it back only when there is hardly any room left.
-WORTH_APPLYING = 0.10
 #: The least share of the budget that a prepared draft must free to be applied.
+WORTH_APPLYING = 0.10
+#: Automatic runs pause after this many fruitless or failed ones, until the conversation has grown
+#: by this share of the budget.
 BREAKER_FRUITLESS = 2
 BREAKER_FAILURES = 3
 BREAKER_GROWTH = 0.25
@@ -25,55 +27,56 @@ class PolicySettings:
     """When to act. All figures are shares of the budget."""
 
     threshold: float = defaults.THRESHOLD
-    """Compress from here on; clamped to 0.5 to 0.95."""
+    """Compression begins at this usage; clamped to 0.5 to 0.95."""
     soft_threshold: float = defaults.SOFT_THRESHOLD
-    """Mask and prepare from here on."""
+    """Masking and preparing begin at this usage."""
     off: bool = False
-    """A person turned automatic compression off: nothing happens until the request overflows."""
+    """A person turned automatic compression off: nothing is done until the request overflows."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threshold", defaults.clamped(self.threshold))
 
     @property
     def soft(self) -> float:
-        """Where masking and background preparation begin."""
+        """Usage at which masking and background preparation begin."""
         return min(self.soft_threshold, self.threshold - 0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyState:
-    """The options of the conversation now."""
+    """What is known of the conversation now, and what could be done."""
 
     ready: bool = False
-    """A prepared draft waits."""
+    """A prepared draft exists."""
     ready_frees: float | None = None
-    """Share of the budget that it would free; None when not known."""
+    """Share of the budget that the prepared draft would free; None when unknown."""
     breaker_open: bool = False
-    """Too many runs were fruitless; the summariser is left alone."""
+    """Too many runs were fruitless or failed; automatic runs pause."""
     extractable: bool = False
-    """They were runs in the background, which no extract ends: one may still stand in."""
+    """The failed runs were background runs, which have no extract to fall back on: a run in the
+    foreground may still produce one."""
     undone: bool = False
-    """The last change was an Undo: the automatic trigger waits until 0.95."""
+    """The last change was an Undo: no automatic compression below 0.95."""
     in_tool_loop: bool = False
     """The request continues a turn in which tools were called."""
     wound_down: bool = False
-    """This turn was already told to wrap up."""
+    """The model was already told in this turn to wrap up."""
     maskable: float = 0.0
     """Share of the budget that masking would free; 0 when no batch is worth it."""
     failed: bool = False
-    """Summarising has just come to nothing."""
+    """The last attempt to summarise gave no summary."""
     compressible: bool = False
-    """The planner finds a span that is worth it."""
+    """The planner finds a span worth compressing."""
     due: bool = False
-    """As many messages lie beyond the tail as ask for a summary whatever the usage."""
+    """There are enough messages for a summary to be prepared, whatever the usage."""
     truncatable: bool = False
     """Whole turns could be left out of the request."""
 
 
 def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decision:
-    """The first step; the caller does it and asks again until nothing is left to do.
+    """The next step; the caller takes it and asks again until nothing is left to do.
 
-    ``continue``, ``prepare`` (in the background) and ``block`` end the loop.
+    ``continue``, ``prepare`` (done in the background) and ``block`` end the loop.
     """
     share = usage.share
 
@@ -102,7 +105,7 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
 
 
 def _between(share: float, state: PolicyState) -> Decision:
-    """From the soft threshold up to the trigger."""
+    """The step for a usage from the soft threshold up to the trigger."""
     if state.maskable > 0:
         return Decision(
             action=ContextAction.MASK, reason="Old tool results are worth masking.", usage=share
@@ -130,13 +133,13 @@ def _why_no_summary(state: PolicyState) -> str:
     if state.breaker_open:
         return "Summarising failed too often"
     if state.failed:
-        # Or it was cancelled.
+        # A cancelled attempt counts as failed too.
         return "No summary could be had"
     return "What must stay is too large for a summary to help"
 
 
 def _make_room(share: float, state: PolicyState, cause: str) -> Decision:
-    """At the trigger with no summary to be had: leave turns out, wrap up, or refuse."""
+    """The step above the trigger when there is no summary: leave turns out, wrap up, or refuse."""
     if state.truncatable:
         return Decision(
             action=ContextAction.TRUNCATE,
@@ -175,11 +178,11 @@ def _ready_is_worth_it(state: PolicyState) -> bool:
 
 
 def breaker_open(fruitless: int, failures: int, grown: float) -> bool:
-    """Whether automatic compression rests.
+    """Whether automatic compression is paused.
 
-    ``fruitless`` runs freed too little and ``failures`` gave no draft, both since the last
-    success; ``grown`` is the share of the budget by which the conversation has grown since
-    the last of them.
+    ``fruitless`` runs freed too little and ``failures`` gave no draft, both counted since the last
+    success. ``grown`` is the share of the budget by which the conversation has grown since the
+    last of them.
     """
     tripped = fruitless >= BREAKER_FRUITLESS or failures >= BREAKER_FAILURES
     return tripped and grown < BREAKER_GROWTH

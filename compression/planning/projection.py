@@ -1,9 +1,8 @@
-"""A model of how a provider counts one conversation, from its last reports. Pure.
+"""An estimate of how a provider counts one conversation, from its latest reports. Pure.
 
-A model's calibration is smoothed over all its conversations and kept within bounds. What the
-provider said of this conversation's last request holds whatever these bounds say: the line that
-is drawn here runs through it, so that the next request is never projected below it, and falls with
-the request when that is compressed.
+A model's calibration is smoothed over all its conversations and clamped. A provider may count one
+conversation higher than that. The line computed here then goes through its last report, so that
+the projection of the next request is never too low, and falls when the request is compressed.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
+#: Provider's tokens for one ruler token. A tokenizer with one token per byte comes to about five;
+#: a report far beyond that cannot be about this conversation.
 HIGHEST_RATIO = 8.0
-#: Provider's tokens for one ruler token. A tokenizer that takes each byte for a token comes to
-#: about five; what is far beyond is not this conversation's.
+#: Share of the window that a provider may add to each request unseen: a chat template, its own
+#: instructions.
 UNSEEN_SHARE = 0.10
-#: Share of the window that a provider may be putting before each request without our knowing: a
-#: chat template, instructions of its own.
+#: Two requests must differ by this many ruler tokens to tell what one more token costs.
 ENOUGH = 100
-#: Ruler tokens by which two requests must differ to say what one more token costs.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +33,20 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A request of ``n`` ruler tokens is counted as (n + unseen) × calibration."""
+    """A count of (n + unseen) × calibration for a request of ``n`` ruler tokens."""
 
     calibration: float
     unseen: int = 0
-    """Ruler tokens' worth of what the provider counts besides what it is sent."""
+    """What the provider counts besides what it is sent, in ruler tokens."""
 
 
 def line(calibration: float, reports: Sequence[Report], *, window: int) -> Line:
     """The line for a model of this ``calibration``; ``reports`` of the conversation, newest first.
 
-    It runs through the newest report where that lies above the model's calibration. The excess is
-    either a tokenizer that counts more, which grows with the text, or something unseen, which does
-    not. As much as may be unseen is taken for unseen, and two reports, where there are two, tell.
+    The line goes through the newest report if that lies above the model's calibration. The excess
+    is either a tokenizer that counts more, which grows with the text, or something unseen, which
+    does not grow. As much as ``UNSEEN_SHARE`` allows is taken as unseen, unless two reports show
+    that more of it grows with the text.
     """
     useful = [one for one in reports[:2] if one.counted > 0 and one.reported > 0]
     if not useful:

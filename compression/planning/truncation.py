@@ -1,6 +1,6 @@
-"""The last rungs before refusing: leave the oldest turns out, or shorten one giant turn. Pure.
+"""The last steps before refusing: leave out the oldest turns, or shorten one huge turn. Pure.
 
-Nothing is deleted: the next compression takes in what was left out.
+Nothing is deleted: the next compression also covers what was left out.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from math import ceil
 from compression.planning.planner import usage
 from compression.types import Item, Sizes
 
+#: The least share of the budget that one step leaves out. Smaller steps would change the beginning
+#: of the request at every turn, and lose the provider's cache.
 STEP = 0.20
-#: The least share of the budget that one step leaves out, so that not every turn moves the
-#: request's beginning and loses the provider's cache.
 DEFAULT_LANDING = 0.45
+#: Characters that a shortened text keeps at least.
 SHORTEST = 400
-#: Characters that stay of a shortened text, at least.
 
 
 def truncate(
@@ -29,11 +29,11 @@ def truncate(
 ) -> int:
     """The new ``truncated_through``: the seq of the last message to leave out.
 
-    ``items`` are all live items after the boundary, those already left out included. Whole turns
-    go, the oldest first, until at least 0.20 B is freed and the request is at ``target`` (a share
-    of the budget, by default the landing of 0.45) or below. The last turn and an open one always
-    stay. Returns the old value when nothing can go, and when what can go is less than such a step
-    and the request fits all the same.
+    ``items`` are all live items after the boundary, including those already left out. Whole turns
+    are left out, oldest first, until at least 0.20 B is freed and usage is at most ``target`` (a
+    share of the budget, by default the landing of 0.45). The last turn and an open one always
+    stay. Returns the old value when nothing can be left out, or when that would free less than
+    0.20 B and the request fits anyway.
     """
     sent = [item for item in items if item.seq > truncated_through]
     whole = remaining = left = usage(sent, sizes).share
@@ -58,11 +58,12 @@ def shorten_giant(
     *,
     count: Callable[[str], int] | None = None,
 ) -> tuple[Item, ...] | None:
-    """The items of one giant last turn, so shortened that the request fits the budget.
+    """The items of one huge last turn, shortened so that the request fits the budget.
 
-    Texts of the assistant and of tools are cut to head and tail with a marker, the oldest first.
-    What the user wrote is never cut: a question that does not fit is refused in plain words.
-    ``count`` gives ruler tokens (by default bytes by three). None when it cannot be made to fit.
+    Texts of the assistant and of tools are cut to their head and tail with a marker between,
+    oldest first. The user's text is never cut: a question that does not fit is refused.
+    ``count`` gives the ruler tokens of a text (by default its bytes ÷ 3). Returns None when the
+    request cannot be made to fit.
     """
     measure = count or _estimate
     over = usage(items, sizes).total - sizes.budget
@@ -80,7 +81,7 @@ def shorten_giant(
 
 
 def _shorten(item: Item, excess: float, count: Callable[[str], int]) -> Item:
-    """The item without the middle of its text, about ``excess`` ruler tokens fewer if it can be."""
+    """The item with the middle of its text cut out, to save about ``excess`` ruler tokens."""
     share = max(0.0, 1 - (excess * 1.2 + 40) / max(1, item.tokens))
     keep = max(SHORTEST, int(len(item.text) * share))
     left_out = len(item.text) - keep

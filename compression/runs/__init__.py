@@ -1,1 +1,1 @@
-"""A run of the machine, from its lease to its end."""
+"""A run of a compression, from its lease to its end."""

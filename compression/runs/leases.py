@@ -1,4 +1,4 @@
-"""Working under a lease: renewed while the work lives, and the work ended when it is lost."""
+"""Work under a lease: the lease is renewed while the work lasts; a lost lease ends the work."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ async def holding(
 ) -> R:
     """The work's result. Raises LeaseLost, and CompressionCancelled when the work was cancelled.
 
-    However it ends, the work has ended before this returns.
+    The work has ended by the time this returns or raises.
     """
-    keeper = asyncio.create_task(_renew(conversation_id, token, settings))
+    renewal = asyncio.create_task(_renew(conversation_id, token, settings))
     try:
-        await asyncio.wait({work, keeper}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({work, renewal}, return_when=asyncio.FIRST_COMPLETED)
         lost = not work.done()
         if lost:
-            # Unless it has just given the lease back itself, by applying its draft.
+            # A run that has just applied its draft gave its lease back itself: its commit stands.
             work.cancel()
             await asyncio.wait({work})
         if work.cancelled():
             raise LeaseLost if lost else CompressionCancelled
         return work.result()
     finally:
-        for task in (work, keeper):
+        for task in (work, renewal):
             task.cancel()
-        await asyncio.gather(work, keeper, return_exceptions=True)
+        await asyncio.gather(work, renewal, return_exceptions=True)
 
 
 async def _renew(conversation_id: int, token: str, settings: CompressionSettings) -> None:
-    """Return when the lease is lost."""
+    """Renew the lease until it is lost, then return."""
     held_at = time.monotonic()
     while True:
         await asyncio.sleep(settings.renew_seconds)
@@ -61,7 +61,7 @@ async def _renew(conversation_id: int, token: str, settings: CompressionSettings
 async def to_its_end(unit: Awaitable[R]) -> R:
     """Await a unit of work that commits whether or not its awaiter is cancelled.
 
-    What was committed has happened: a cancellation that comes while it does is too late.
+    A cancellation during the commit comes too late and is dropped.
     """
     task = asyncio.ensure_future(unit)
     try:
@@ -71,7 +71,7 @@ async def to_its_end(unit: Awaitable[R]) -> R:
 
 
 async def shielded(unit: Awaitable[None]) -> None:
-    """Await what must be done to its end; a cancellation meanwhile holds, but only then."""
+    """Await work that must be finished; a cancellation meanwhile is raised afterwards."""
     task = asyncio.ensure_future(unit)
     try:
         await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""The results of a run: the draft as it is stored, and the outcome as the host is told."""
+"""The results of a run: the draft in the form that is stored, and the outcome for the host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fit_draft(
     trigger: Trigger,
     duration: float,
 ) -> FitDraft:
-    """A draft that was found fit, with its measures and its bill. Slow: call it in a thread."""
+    """A draft judged fit, with its measures and its bill. Slow: call it in a thread."""
     bill = account(
         judgement.measures,
         prompt_price=request.engine.prompt_price,
@@ -54,7 +54,7 @@ def fit_draft(
 def success(
     fit: FitDraft, draft: Draft, judgement: Judgement, *, duration: float, version: int = 0
 ) -> Outcome:
-    """The outcome of a run that gave a summary; ``version`` 0 where it is only prepared."""
+    """The outcome of a run with a summary; ``version`` is 0 if it was only prepared."""
     measures = judgement.measures
     return Outcome(
         success=True,

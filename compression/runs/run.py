@@ -1,7 +1,7 @@
-"""One run of the machine: hold the lease, have a draft made, judge it, put it in place.
+"""One compression run: hold the lease, get a draft, judge it, and store or apply it.
 
-A run lives in one asyncio task of one process. Its lease is in the database, so that every other
-process sees it, and a crash gives it back by itself.
+A run lives in one asyncio task of one process. Its lease is in the database, so that other
+processes see it; after a crash it expires.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from compression.types import Draft, Outcome, Sizes, Span, Trigger
 logger = logging.getLogger(__name__)
 
 _living: dict[int, Run] = {}
-"""The runs of this process by conversation: at most one each, by the lease."""
+"""The runs of this process by conversation; the lease allows only one each."""
 
 
 def living(conversation_id: int) -> Run | None:
-    """This process's run for a conversation."""
+    """This process's run for a conversation, if there is one."""
     return _living.get(conversation_id)
 
 
@@ -54,7 +54,7 @@ async def claimed(request: Request) -> Run | None:
     try:
         token = await asyncio.shield(claim)
     except asyncio.CancelledError:
-        # A claim that nobody uses would lock the page until it expires.
+        # A lease that nobody uses would lock the page until it expires.
         if token := await claim:
             await store.arelease(request.conversation_id, token)
         raise
@@ -81,7 +81,7 @@ class Run:
             self._work.cancel()
 
     async def announce(self, trigger: Trigger, *, locks_input: bool) -> None:
-        """Say that the run has started, or that the conversation waits for it now."""
+        """Announce that the run has started, or that the conversation now waits for it."""
         self._trigger = trigger
         if self._span is None:
             return
@@ -95,7 +95,7 @@ class Run:
         )
 
     async def outcome(self) -> Outcome:
-        """Do it all. Raises NothingToCompress; any other end after the start is an outcome."""
+        """Do the whole run. Raises NothingToCompress; any later failure becomes an outcome."""
         conversation_id = self._request.conversation_id
         _living[conversation_id] = self
         try:
@@ -104,8 +104,8 @@ class Run:
                 self._work, conversation_id, self._token, self._request.settings
             )
         except asyncio.CancelledError:
-            # The one who awaited this was cancelled; what has begun is ended all the same.
-            await self._end(self._ended_anyway())
+            # The awaiting task was cancelled; a run that has begun is still brought to its end.
+            await self._end(self._cancelled_outcome())
             raise
         except CompressionError as error:
             outcome = self._failure(error)
@@ -114,7 +114,7 @@ class Run:
                 raise
             return outcome
         except Exception as error:
-            # Whatever a host's part raises: the lease is given back, and the run has an end.
+            # Whatever a host's part raises, the lease is given back and the run ends.
             logger.exception("The compression of conversation %s broke", conversation_id)
             outcome = self._failure(SummarizerError())
             await self._end(outcome)
@@ -132,7 +132,7 @@ class Run:
         base, items = await store.aread(request.conversation_id, request.engine.transcript)
         self._base = base
         self._tail_tokens = sum(item.tokens for item in items)
-        sizes = await self._present_sizes(base)
+        sizes = await self._current_sizes(base)
         span = await asyncio.to_thread(
             planner.plan,
             items,
@@ -159,16 +159,16 @@ class Run:
         )
         self._ladder = Ladder(request, self._token, base, case, self._waited_for)
         draft, judgement = await self._ladder.climb()
-        return await self._put_in_place(base, span, draft, judgement)
+        return await self._save_or_apply(base, span, draft, judgement)
 
-    async def _present_sizes(self, base: Base) -> Sizes:
-        """The sizes with the summary as it is now; another may have come since they were taken."""
+    async def _current_sizes(self, base: Base) -> Sizes:
+        """The sizes with the current summary, which may have changed since they were measured."""
         sizes = self._request.sizes
         tokens = await asyncio.to_thread(self._request.engine.counter.count, base.text)
         return replace(sizes, summary=max(sizes.summary, tokens + sizes.frame) if tokens else 0)
 
     async def _check_beats_ready(self, span: Span, sizes: Sizes) -> None:
-        """Before a model is paid for: would this draft replace the ready one?"""
+        """Check, before a model is paid for, that this draft would replace the ready one."""
         found = await store.aread_ready(
             self._request.conversation_id, self._request.engine.transcript
         )
@@ -179,16 +179,16 @@ class Run:
             raise NothingToCompress("A summary is already prepared.", fields={"frees": more})
 
     async def _waited_for(self) -> bool:
-        """Not in the background, or not any more: another process may have promoted the run."""
+        """Whether a request waits for the run; another process may have promoted it."""
         if self._trigger is Trigger.BACKGROUND:
             trigger = await store.alease_trigger(self._request.conversation_id, self._token)
             self._trigger = trigger or self._trigger
         return self._trigger is not Trigger.BACKGROUND
 
-    async def _put_in_place(
+    async def _save_or_apply(
         self, base: Base, span: Span, draft: Draft, judgement: Judgement
     ) -> Outcome:
-        """Save a background draft, apply any other. Raises when the guards do not hold."""
+        """Save a background draft, apply any other. Raises when a guard of the store fails."""
         request = self._request
         fit = await asyncio.to_thread(
             fit_draft,
@@ -204,20 +204,20 @@ class Run:
             saved = await to_its_end(store.asave_ready(conversation_id, token, base, fit))
             if saved is not None:
                 return success(fit, draft, judgement, duration=time.monotonic() - self._began)
-            # Promoted at the last moment, or the lease or the version is gone.
+            # The run was promoted at the last moment, or its lease or the version is gone.
             if not await self._waited_for():
-                raise await self._why_late()
+                raise await self._late_error()
         fit = replace(fit, trigger=self._trigger)
         version = await to_its_end(
             store.aapply(conversation_id, token, base, fit, request.engine.transcript)
         )
         if version is None:
-            raise await self._why_late()
+            raise await self._late_error()
         duration = time.monotonic() - self._began
         return success(fit, draft, judgement, duration=duration, version=version)
 
-    async def _why_late(self) -> CompressionError:
-        """The lease went to another run, or a person changed the summary."""
+    async def _late_error(self) -> CompressionError:
+        """The reason why a draft came too late: a lost lease, or a changed summary."""
         held = await store.alease_trigger(self._request.conversation_id, self._token)
         return (
             LeaseLost()
@@ -225,8 +225,8 @@ class Run:
             else StaleVersion("The summary was changed meanwhile; the machine's draft was dropped.")
         )
 
-    def _ended_anyway(self) -> Outcome:
-        """How a run ended whose awaiter was cancelled: a commit under way is never taken back."""
+    def _cancelled_outcome(self) -> Outcome:
+        """The outcome of a run whose awaiter was cancelled; a commit under way is kept."""
         work = self._work
         if work and work.done() and not work.cancelled() and work.exception() is None:
             return work.result()
@@ -246,7 +246,7 @@ class Run:
         await shielded(self._finish(outcome))
 
     async def _finish(self, outcome: Outcome) -> None:
-        """Give the lease back, keep the failed attempts, and say how it ended."""
+        """Give the lease back, store the failed attempts, and announce the end."""
         conversation_id = self._request.conversation_id
         for step in (
             partial(store.arelease, conversation_id, self._token),

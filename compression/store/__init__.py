@@ -1,8 +1,7 @@
-"""Every query and write of compression: the only room of this app that touches the ORM.
+"""Every query and write of compression: the only package of this app that touches the ORM.
 
-Each function is synchronous and one whole unit of work in its own transaction; its twin with an
-``a`` prefix is the same, to be awaited. A twin's unit runs to its end even if its awaiter is
-cancelled.
+Each function is synchronous and one unit of work in its own transaction. Its twin with an ``a``
+prefix is awaited; the twin's work runs to its end even if its awaiter is cancelled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The machine's writes: applied, prepared and failed drafts. Each function is one transaction.
 
-Every one of them is guarded by the version that the draft was made on, so that a person's change
-or another run's always wins over a draft that comes late.
+Each is guarded by the version that the draft was made on, so that a later change, by a person or
+another run, always wins over the draft.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ REQUESTS = (Trigger.THRESHOLD.value, Trigger.OVERFLOW.value)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """Unsuccessful runs since the last success of any kind, a person's change included."""
+    """Unsuccessful runs since the last success or change by a person."""
 
     fruitless: int = 0
     """Runs whose draft freed too little."""
     failures: int = 0
     """Runs that gave no fit draft at all."""
     waited: int = 0
-    """Those of either kind that the conversation waited for: no extract was fit either."""
+    """Fruitless or failed runs that a request waited for, so that no extract was fit either."""
     tail_tokens: int = 0
-    """Ruler tokens of all live messages after the boundary at the last of them."""
+    """Ruler tokens of all live messages after the boundary when the last of them ended."""
     reason: str = ""
-    """Why the last of them came to nothing, a sentence."""
+    """Why the last of them failed, in a sentence."""
     cancelled: int = 0
-    """Since then, how many runs that a request waited for a person cancelled."""
+    """Runs after the last of them that a request waited for and a person cancelled."""
 
 
 def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item, ...]]:
-    """The summary as it is, then the live items after its boundary.
+    """The current summary, and the live items after its boundary.
 
-    In this order no transaction is needed, which on SQLite would keep writers waiting: whatever
-    commits between the two reads lies after that boundary.
+    The summary is read first, so that no transaction is needed, which on SQLite would keep writers
+    waiting: whatever commits between the two reads is after that boundary.
     """
     base = read_base(conversation_id)
     return base, tuple(transcript.items(conversation_id, after_seq=base.boundary))
@@ -77,16 +77,16 @@ def read(conversation_id: int, transcript: Transcript) -> tuple[Base, tuple[Item
 def apply(
     conversation_id: int, token: str, base: Base, draft: FitDraft, transcript: Transcript
 ) -> int | None:
-    """Put the draft in place and give the lease back. The new version.
+    """Make the draft the active version and give the lease back. Returns the new version.
 
-    None, and nothing changed, when the lease or the version is no longer this run's. Raises
-    StaleSource when a message of the span was superseded or removed meanwhile.
+    Returns None, and changes nothing, when the lease is lost or the version is no longer active.
+    Raises StaleSource when a message of the span was superseded or removed meanwhile.
     """
     with transaction.atomic():
         held = writable(conversation_id).filter(
             compression_token=token, compression_version=base.version
         )
-        if not _put_in_place(held, draft, base.version + 1):
+        if not _activate(held, draft, base.version + 1):
             return None
         _require_source(conversation_id, draft, transcript)
         retire(conversation_id)
@@ -101,11 +101,11 @@ def apply(
 
 
 def save_ready(conversation_id: int, token: str, base: Base, draft: FitDraft) -> bool | None:
-    """Put a background run's draft aside and give the lease back.
+    """Store a background run's draft and give the lease back.
 
-    True when it is the ready one now, False when the present one frees nearly as much (the new
-    one is kept as discarded). None, and nothing changed, when the lease or the version is no
-    longer this run's, or the run was promoted and its draft is waited for.
+    True: it is the ready draft now. False: the present one frees nearly as much, and the new one
+    is stored as discarded. None, with nothing changed: the lease is lost, the version is no longer
+    active, or the run was promoted and a request waits for its draft.
     """
     with transaction.atomic():
         released = (
@@ -135,7 +135,7 @@ def save_ready(conversation_id: int, token: str, base: Base, draft: FitDraft) ->
 
 
 def ready(conversation_id: int) -> Version | None:
-    """The prepared draft whose parent is still the active version."""
+    """The prepared draft if its parent is still the active version."""
     row = summaries(conversation_id).filter(
         status=SummaryStatus.READY.value, parent__in=_version(conversation_id)
     )
@@ -148,7 +148,7 @@ def read_ready(
 ) -> tuple[Version, Base, tuple[Item, ...]] | None:
     """The prepared draft with the summary and the live items that it would be applied to.
 
-    One whose source has changed is discarded: None.
+    A draft whose source has changed is discarded, and None is returned.
     """
     prepared = ready(conversation_id)
     if prepared is None:
@@ -172,20 +172,18 @@ def apply_ready(
     usage_after: float,
     audit: Mapping[str, Any] | None = None,
 ) -> int | None:
-    """Put a prepared draft in place: claim and apply are one UPDATE. The new version.
+    """Make a prepared draft the active version, claiming and applying in one UPDATE.
 
-    ``audit``: in place of the one that it was prepared with.
-
-    A background run that lives loses its lease to this; any other keeps its own, and the answer
-    is None, as it is when the parent is no longer active. A draft whose source has changed is
-    discarded: None.
+    ``audit`` replaces the audit that was prepared with it. Returns the new version. A background
+    run under way loses its lease. Returns None when another kind of run holds the lease, the
+    parent is no longer active, or the source has changed, which also discards the draft.
     """
     try:
         with transaction.atomic():
             takeable = free() | Q(compression_trigger=Trigger.BACKGROUND.value)
             parent = writable(conversation_id).filter(takeable, compression_version=prepared.parent)
             version = prepared.parent + 1
-            if not _put_in_place(parent, prepared, version):
+            if not _activate(parent, prepared, version):
                 return None
             _require_source(conversation_id, prepared, transcript)
             changed = (
@@ -210,7 +208,7 @@ def apply_ready(
 
 
 def discard_ready(conversation_id: int, reason: str) -> bool:
-    """Give the prepared draft up. False when there was none."""
+    """Discard the prepared draft. False when there was none."""
     return bool(_discard_ready(conversation_id, reason))
 
 
@@ -228,12 +226,12 @@ def record_attempt(
     model: str = "",
     cost: float | None = None,
 ) -> None:
-    """Keep an attempt that gave no summary, with its reason, for the reviewer and the breaker.
+    """Store an attempt that gave no summary, with its reason, for the reviewer and the breaker.
 
-    ``run`` names the run that the attempt belongs to; ``final`` marks the one that ended a run
-    without success, which alone counts for the breaker. ``cost``, US dollars, is this attempt's
-    own; the version that the run came to in the end counts it too.
-    Nothing is kept of a conversation that is gone.
+    ``run`` names the run that the attempt belongs to. ``final`` marks the attempt that ended a run
+    without success; only those count for the breaker. ``cost``, in US dollars, is this attempt's
+    own; the version that its run produces in the end counts it too. Nothing is stored for a
+    conversation that no longer exists.
     """
     with transaction.atomic():
         locked = writable(conversation_id).select_for_update().values_list("pk", flat=True)
@@ -257,10 +255,10 @@ def record_attempt(
 
 
 def breaker(conversation_id: int) -> Breaker:
-    """How often compression came to nothing since it last succeeded or a person acted."""
+    """The unsuccessful runs since compression last succeeded or a person changed the summary."""
     rows = summaries(conversation_id)
     success = rows.exclude(status__in=NOT_WHOLE).order_by("-pk").values_list("pk", flat=True)
-    # Putting a prepared draft in place is a success too, and its row is older than that.
+    # Applying a prepared draft is a success too, though its row was inserted earlier.
     since = rows.filter(
         pk__gt=success.first() or 0, status__in=NO_SUCCESS, parent__in=_version(conversation_id)
     )
@@ -282,7 +280,7 @@ def breaker(conversation_id: int) -> Breaker:
 
 
 def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> int:
-    """How many of the last, which say why a request went without a summary, were cancelled."""
+    """How many of the latest attempts were cancelled by a person."""
     found = 0
     for audit, _, trigger in reversed(attempts):
         if audit.get("final"):
@@ -291,7 +289,7 @@ def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> int:
     return found
 
 
-def _put_in_place(
+def _activate(
     held: QuerySet[CompressibleConversation], draft: FitDraft | Version, version: int
 ) -> int:
     return held.update(
@@ -320,7 +318,7 @@ def _require_source(
 
 
 def retire(conversation_id: int) -> None:
-    """The active version becomes superseded; a prepared draft has lost its parent.
+    """Supersede the active version, and discard a prepared draft, which has lost its parent.
 
     Part of the transaction that writes the next version.
     """
@@ -339,7 +337,7 @@ def _discard_ready(conversation_id: int, reason: str, row_id: int | None = None)
 
 
 def _version(conversation_id: int) -> QuerySet[Any, Any]:
-    """The active version's number, as part of another query."""
+    """The active version's number, as a subquery."""
     return conversations(conversation_id).values("compression_version")
 
 

@@ -1,4 +1,4 @@
-"""Fingerprints: is the source of a summary still what the conversation says (I14)?"""
+"""Fingerprints of a summary's source, to see whether its messages have changed (I14)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from compression.types import Item, Role
 
 
 class Fingerprint:
-    """A fingerprint in the making: SHA-256 over (seq, text) of live items, added in their order.
+    """A fingerprint being computed: SHA-256 over (seq, text) of live items, in their order.
 
-    A tool's result counts by its seq and the call it answers: what the model sees of it changes
-    when it is masked, though nobody changed it.
+    A tool result counts with its seq and the call it answers, not with its text, which masking
+    changes.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Fingerprint:
         self._empty = True
 
     def add(self, seq: int, role: Role, text: str, tool_call_id: str) -> None:
-        """Add an item; ``text`` as :attr:`Item.text`."""
+        """Add an item; ``text`` as in :attr:`Item.text`."""
         said = tool_call_id if role == "tool" else text
         self._digest.update(json.dumps([seq, said]).encode() + b"\n")
         self._empty = False
@@ -49,7 +49,7 @@ def span_matches(
     through_seq: int,
     expected: str,
 ) -> bool:
-    """Whether the live messages of one span have this fingerprint now."""
+    """Whether the live messages of one span still have this fingerprint."""
     if through_seq == 0 or first_seq > through_seq:
         return expected == ""
     items = transcript.items(conversation_id, after_seq=first_seq - 1, through_seq=through_seq)
@@ -57,10 +57,10 @@ def span_matches(
 
 
 def fingerprint_matches(conversation_id: int, version: Version, transcript: Transcript) -> bool:
-    """Whether a version may be shown to the model: its source, all the way down, still stands.
+    """Whether a version may be shown to the model: no message under it has changed.
 
-    A version's ledger carries its ancestors' entries, so their spans are looked at too. An empty
-    summary says nothing, so nothing that was taken back can come back with it.
+    A version's ledger contains entries of its ancestors, so their spans are checked too. An empty
+    summary always passes, since it says nothing.
     """
     chain = {
         number: (parent, (first_seq, through_seq, expected), text)

@@ -1,6 +1,6 @@
-"""Leases on the compression of a conversation: claims that expire by the database's clock.
+"""Leases on compressing a conversation: claims that expire by the database's clock.
 
-Each function is its own unit of work: one UPDATE or one SELECT, but for :func:`cancel`.
+Each function is one unit of work, a single UPDATE or SELECT except in :func:`cancel`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NOBODY = "nobody"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionState:
-    """A run as a screen shows it, derived from the lease each time, never remembered."""
+    """A run as a screen shows it, read from the lease each time and never remembered."""
 
     running: bool = False
     trigger: Trigger | None = None
     locks_input: bool = False
-    """The page's courtesy: a send is accepted all the same."""
+    """The page locks its input as a courtesy; a message sent anyway is accepted."""
     started_at: datetime | None = None
     died: Trigger | None = None
-    """The trigger of the last run, if it ended with its process and none has begun since."""
+    """Trigger of the last run if its process died and no other run has begun since."""
 
 
 def claim(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> str | None:
-    """Take the lease. The token, or None when another run holds it or the row is gone."""
+    """Take the lease. Returns its token, or None if another run holds it or the row is gone."""
     token = secrets.token_hex(16)
     claimed = (
         writable(conversation_id)
@@ -55,7 +55,7 @@ def claim(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> str |
 
 
 def renew(conversation_id: int, token: str) -> bool:
-    """Hold the lease for another ``LEASE_SECONDS``. False: it is lost, stop the work."""
+    """Hold the lease for another ``LEASE_SECONDS``. False: it is lost, so stop the work."""
     return bool(
         writable(conversation_id)
         .filter(compression_token=token)
@@ -64,10 +64,10 @@ def renew(conversation_id: int, token: str) -> bool:
 
 
 def promote(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> bool:
-    """Make a living background run the one that the conversation waits for.
+    """Make a background run one that a request waits for.
 
-    The run itself, in whichever process, sees at its end that its trigger changed, and applies
-    its draft instead of putting it aside. False when no background run lives.
+    The run, in whichever process, notices at its end that its trigger changed, and applies its
+    draft instead of saving it. False when there is no background run.
     """
     return bool(
         writable(conversation_id)
@@ -82,7 +82,7 @@ def promote(conversation_id: int, *, trigger: Trigger, locks_input: bool) -> boo
 
 
 def lease_trigger(conversation_id: int, token: str) -> Trigger | None:
-    """The trigger that the run with this token works for now; None when the lease is lost."""
+    """The current trigger of the run with this token; None when its lease is lost."""
     trigger = (
         conversations(conversation_id)
         .filter(compression_token=token)
@@ -93,15 +93,15 @@ def lease_trigger(conversation_id: int, token: str) -> Trigger | None:
 
 
 def release(conversation_id: int, token: str) -> bool:
-    """Give the lease back, if it is still this run's."""
+    """Give the lease back if this run still holds it. False when it does not."""
     return bool(_release(Q(compression_token=token), conversation_id))
 
 
 def cancel(conversation_id: int) -> bool:
-    """Take the lease from whoever holds it; that run stops at its next renewal.
+    """Take the lease away from its holder; that run stops at its next renewal.
 
-    That somebody wanted so is kept as an attempt: what is done without a summary says why. It
-    does not count for the breaker.
+    The cancellation is stored as an attempt, so that a later step without a summary can say why.
+    It does not count for the breaker.
     """
     with transaction.atomic():
         held = conversations(conversation_id).exclude(compression_token="").select_for_update()
@@ -122,9 +122,9 @@ def cancel(conversation_id: int) -> bool:
 
 
 def release_all() -> int:
-    """Free every lease: the caller knows that no process lives which could hold one.
+    """Free every lease, when the caller knows that no living process can hold one.
 
-    How many there were. As after an expiry, the rows still say whose end that was.
+    Returns how many there were. The rows still tell which runs died, as after an expiry.
     """
     model = conf.conversation_model()
     held = model._default_manager.exclude(compression_token="")
@@ -136,7 +136,7 @@ def release_all() -> int:
 
 
 def compression_state(conversation: CompressibleConversation) -> CompressionState:
-    """The run for this row as it was read; asks the database's clock only if a token is set."""
+    """The run of a row as it was read; asks the database's clock only if a token is set."""
     token = conversation.compression_token
     if not token:
         return CompressionState()
@@ -156,16 +156,16 @@ def _running(conversation: CompressibleConversation) -> CompressionState:
 
 
 def under_way() -> Q:
-    """A run lives, by the database's clock: for a host that reads it with other columns.
+    """The condition that a run is alive by the database's clock, for a host's own query.
 
-    Of a row that was read in part, :func:`compression_state` would have to read the rest later,
-    when the run may be over.
+    For a row that was read in part, :func:`compression_state` would read the rest later, when the
+    run may be over.
     """
     return ~free()
 
 
 def read_state(conversation_id: int) -> CompressionState:
-    """The run under way; not running when the conversation does not exist."""
+    """The current run; not running when the conversation does not exist."""
     row = conversations(conversation_id).exclude(free()).first()
     return CompressionState() if row is None else _running(row)
 

@@ -1,7 +1,7 @@
-"""The finished parts of a summary that is not whole yet: at most one row a conversation.
+"""The finished parts of an incomplete summary: at most one row per conversation.
 
-Whoever summarises the same messages again goes on behind them. They are no version and are never
-shown as one, and they go as soon as a version is written, or a message under them was changed.
+The next run over the same messages continues after them. They are not a version and are never
+shown as one. They are deleted when a version is written or a message under them changes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def keep_parts(
     trigger: Trigger,
     focus: str,
 ) -> bool:
-    """Put the finished parts in the place of those before; ``items`` are what they stand for.
+    """Store the finished parts in place of earlier ones; ``items`` are the messages they cover.
 
-    False, and nothing changed, when the lease or the version is no longer this run's.
+    False, with nothing changed, when the lease is lost or the version is no longer active.
     """
     draft = finished.draft
     values: dict[str, Any] = {
@@ -73,10 +73,10 @@ def keep_parts(
 def finished_parts(
     base: Base, items: Sequence[Item], *, prompt_versions: Collection[str], focus: str
 ) -> Finished | None:
-    """The finished parts at the head of ``items``, if they were asked for in the same way.
+    """The finished parts at the beginning of ``items``, if they were requested in the same way.
 
-    Those whose messages were changed, or whose version is not the active one any more, are
-    dropped (I14). Those that reach beyond ``items`` stay for whoever asks for more again.
+    Parts whose messages changed, or whose version is no longer active, are deleted (I14). Parts
+    that reach beyond ``items`` are kept for a run over more messages.
     """
     row = _rows(base.conversation_id).first()
     if row is None or (row.parent == base.version and row.through_seq > items[-1].seq):
@@ -91,9 +91,9 @@ def finished_parts(
 
 
 def drop_parts(conversation_id: int, *, token: str | None = None) -> bool:
-    """Forget the finished parts. False when there were none.
+    """Delete the finished parts. False when there were none.
 
-    ``token``: only while that run holds the lease.
+    With ``token``, only if that run holds the lease.
     """
     if token is not None:
         held = conversations(conversation_id).filter(compression_token=token)

@@ -1,4 +1,4 @@
-"""The values that go into and come out of the store, and the querysets behind them."""
+"""The values that the store takes and returns, and the querysets behind them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RELEASED: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Base:
-    """The summary of a conversation now, all of one commit."""
+    """A conversation's current summary, all of one commit."""
 
     conversation_id: int
     text: str = ""
-    """The active summary as Markdown; empty for none."""
+    """The active summary as Markdown; empty if there is none."""
     ledger: Ledger = field(default_factory=Ledger)
     boundary: int = 0
     """``seq`` of the last message that the summary stands for."""
@@ -52,13 +52,13 @@ class FitDraft:
     """The new boundary."""
     message_count: int
     fingerprint: str
-    """Of the span's items, see :func:`compression.store.fingerprint`."""
+    """Fingerprint of the span's items, see :func:`compression.store.fingerprint`."""
     source_tokens: int
     summary_tokens: int
-    """Both ruler tokens."""
+    """Both in ruler tokens."""
     usage_before: float | None = None
     usage_after: float | None = None
-    """Shares of the budget."""
+    """Both as shares of the budget."""
     model: str = ""
     prompt_version: str = ""
     cost: float | None = None
@@ -71,7 +71,7 @@ class FitDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A stored summary row. Rows that never became a version have ``version`` 0."""
+    """A stored summary row; ``version`` is 0 for rows that never became a version."""
 
     id: int
     version: int
@@ -101,17 +101,17 @@ class Version:
 
     @property
     def stands_for(self) -> int:
-        """The version whose content this is: itself, or what it restored."""
+        """The version that this one's content comes from: itself, or the one it restored."""
         return self.version if self.restored_from is None else self.restored_from
 
 
 def conversations(conversation_id: int) -> QuerySet[CompressibleConversation]:
-    """The one conversation, whether or not the machine may write to it."""
+    """The conversation, whether or not the machine may write to it."""
     return conf.conversation_model()._default_manager.filter(pk=conversation_id)
 
 
 def writable(conversation_id: int) -> QuerySet[CompressibleConversation]:
-    """The one conversation if the machine may write to it."""
+    """The conversation, if the machine may write to it."""
     return conversations(conversation_id).filter(conf.conversation_model().compressible())
 
 
@@ -122,8 +122,8 @@ def summaries(conversation_id: int) -> QuerySet[AbstractSummary]:
 
 
 def free() -> Q:
-    """Nobody holds a lease that has not expired, by the database's clock."""
-    # A token without an expiry, from whatever repair or restore, must not lock for ever.
+    """The condition that nobody holds an unexpired lease, by the database's clock."""
+    # A token without an expiry, left by a repair or restore, must not lock for ever.
     return (
         Q(compression_token="")
         | Q(compression_lease_expires_at__isnull=True)
@@ -157,9 +157,10 @@ def read_version(conversation_id: int, version: int) -> Version:
 
 
 def read_base(conversation_id: int) -> Base:
-    """The summary, its ledger, boundary and version: one row, then that version's immutable row.
+    """The summary, its ledger, boundary and version, read from two rows.
 
-    Raises StaleVersion when the conversation does not exist.
+    The conversation's row names the version, whose own row never changes. Raises StaleVersion when
+    the conversation does not exist.
     """
     row = (
         conversations(conversation_id)
@@ -180,9 +181,9 @@ def read_base(conversation_id: int) -> Base:
 
 
 def clean(value: Any) -> Any:
-    """The same text, list or mapping as both databases can store it.
+    """A copy of a text, list or mapping that both databases can store.
 
-    PostgreSQL stores neither NUL nor lone surrogates; a model may write either.
+    PostgreSQL stores neither NUL nor lone surrogates, and a model may write either.
     """
     if isinstance(value, str):
         return value.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
@@ -198,7 +199,7 @@ def insert(conversation_id: int, *, status: SummaryStatus, parent: int, **values
     ledger: Ledger = values.pop("ledger", Ledger())
     entries, narrative = to_json(ledger)
     cost = values.pop("cost", None)
-    # The foreign key is the host's, so the abstract model cannot name it.
+    # The foreign key belongs to the host, so the abstract model cannot name it.
     of_conversation: dict[str, Any] = {"conversation_id": conversation_id}
     row = conf.summary_model()(
         **of_conversation,

@@ -1,4 +1,4 @@
-"""The messages that a version stands for: its own span, and those of the versions before it."""
+"""The messages that a version stands for: those of its own span and of earlier versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compression.store.rows import summaries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandsFor:
-    """The messages that a summary stands in for, all spans together."""
+    """The messages of all spans that a summary stands for."""
 
     first_seq: int = 0
     message_count: int = 0
@@ -19,15 +19,14 @@ class StandsFor:
 
 
 def stands_for(row: AbstractSummary) -> StandsFor:
-    """Everything that ``row`` and the versions that it was made on took in.
+    """The messages summarised by ``row`` and by the versions that it was made on.
 
-    Each version says what its own span was; an edit repeats the span of the version it changed,
-    so spans are told apart by where they begin. Of one that never became a version it is what it
-    would have stood for.
+    An edit repeats the span of the version that it changed, so spans are told apart by where they
+    begin. A row that never became a version counts as if it had.
     """
     if not row.through_seq:
         return StandsFor()
-    # The foreign key is the host's, so the abstract model does not know it.
+    # The foreign key belongs to the host, so the abstract model does not know it.
     rows = summaries(getattr(row, "conversation_id")).filter(version__gt=0)  # noqa: B009
     before = {
         one.version: one

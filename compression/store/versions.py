@@ -1,7 +1,7 @@
 """A person's changes to a summary: undo, redo, restore, edit, clear. Each is one transaction.
 
 Every change writes version n+1 with one conditional UPDATE. A version may be restored only while
-every message that it stands for is still what it was (I14).
+every message that it stands for is unchanged (I14).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from compression.types import Ledger, SummaryStatus, Trigger
 
 
 def versions(conversation_id: int, *, attempts: bool = False) -> tuple[Version, ...]:
-    """All versions, newest first; with ``attempts`` also what never became one."""
+    """All versions, newest first; with ``attempts`` also rows that never became a version."""
     rows = summaries(conversation_id).exclude(status=SummaryStatus.PARTIAL.value).order_by("-pk")
     if not attempts:
         rows = rows.filter(version__gt=0)
@@ -54,7 +54,7 @@ def restore(
     transcript: Transcript,
     expected_version: int | None = None,
 ) -> int:
-    """Make an older version's content the active one; 0 means no summary. The new version.
+    """Make an older version's content the active one; 0 means no summary. Returns the new version.
 
     Raises StaleVersion when there is no such version, the summary changed meanwhile, or
     ``expected_version`` is not the active one, and StaleSource when a message under it was
@@ -72,7 +72,7 @@ def undo(
     transcript: Transcript,
     expected_version: int | None = None,
 ) -> int:
-    """Restore what the active version was made on. Raises NothingToUndo, else as restore()."""
+    """Restore what the active version was made on. Raises NothingToUndo, or as restore()."""
     with transaction.atomic():
         base = _expected(conversation_id, expected_version)
         if not base.version:
@@ -90,7 +90,7 @@ def redo(
     transcript: Transcript,
     expected_version: int | None = None,
 ) -> int:
-    """Restore what the last undo took away. Raises NothingToUndo, else as restore()."""
+    """Restore what the last undo took away. Raises NothingToUndo, or as restore()."""
     with transaction.atomic():
         base = _expected(conversation_id, expected_version)
         following = _following(base)
@@ -100,7 +100,7 @@ def redo(
 
 
 def undone(conversation_id: int) -> bool:
-    """Whether a later version was undone; the automatic trigger then waits until 0.95."""
+    """Whether a later version was undone; automatic compression then waits until 0.95."""
     return redoes(conversation_id) is not None
 
 
@@ -113,7 +113,7 @@ def redoes(conversation_id: int) -> Trigger | None:
 def edit(
     base: Base, text: str, ledger: Ledger, *, author_id: int | None, summary_tokens: int
 ) -> int:
-    """Put a person's text in place of version ``base.version``. The new version.
+    """Replace version ``base.version`` by a person's text. Returns the new version.
 
     Raises StaleVersion with both texts when the summary changed meanwhile.
     """
@@ -132,9 +132,10 @@ def clear(
     transcript: Transcript,
     through_seq: int | None = None,
 ) -> int:
-    """Move the boundary behind the last ended turn, or to ``through_seq``, with no summary.
+    """Move the boundary after the last ended turn, or to ``through_seq``, with no summary.
 
-    Raises NothingToCompress when that is where it is already, and StaleVersion.
+    Returns the new version. Raises NothingToCompress when the boundary is there already, and
+    StaleVersion when the summary changed meanwhile.
     """
     with transaction.atomic():
         base = read_base(conversation_id)
@@ -157,7 +158,7 @@ def clear(
 
 
 def stale(base: Base, text: str) -> StaleVersion:
-    """The conflict with both texts, for the screen to show side by side."""
+    """The conflict error with both texts, which the screen shows side by side."""
     return StaleVersion(
         fields={
             "submitted_text": text,
@@ -195,9 +196,9 @@ def _restore(base: Base, version: int, author_id: int | None, transcript: Transc
 
 
 def _following(base: Base) -> int | None:
-    """The newest version made on the content that was restored; None after anything but a restore.
+    """The newest version made on the restored content; None if the last change was no restore.
 
-    What was made on a restored copy was made on what that copy stands for.
+    A version made on a restored copy counts as made on the copied version.
     """
     if not base.version:
         return None
@@ -215,7 +216,7 @@ def _following(base: Base) -> int | None:
 
 
 def _content(version: Version) -> dict[str, Any]:
-    """The fields that say what a version's text is and what it stands for."""
+    """The fields that hold a version's text and say which messages it stands for."""
     copied = [
         "text",
         "ledger",
@@ -241,14 +242,14 @@ def _write(
     boundary: int,
     values: dict[str, Any],
 ) -> int:
-    """Write version n+1. No lease is needed: a machine's draft that comes later finds n gone."""
+    """Write version n+1. Needs no lease: a draft that comes later finds version n superseded."""
     version = base.version + 1
     changed = (
         conversations(base.conversation_id)
         .filter(compression_version=base.version)
         .update(
             compressed_context=values.get("text", ""),
-            # With neither a summary nor a boundary nothing is compressed.
+            # Without summary and boundary, nothing is compressed.
             compressed_at=Now() if values.get("text") or boundary else None,
             compressed_through=boundary,
             compression_version=version,
@@ -271,9 +272,10 @@ def _write(
 
 
 def copy_versions(source_id: int, target_id: int, *, through_seq: int) -> int:
-    """Give a branch the versions whose span lies within its messages; the active version's number.
+    """Copy to a branch the versions whose span lies within its messages.
 
-    The target has no version yet and holds messages 1 to ``through_seq`` under their own seqs.
+    Returns the active version's number. The target has no version yet, and holds messages 1 to
+    ``through_seq`` with the same seqs.
     """
     with transaction.atomic():
         rows = summaries(source_id).filter(version__gt=0, through_seq__lte=through_seq)
@@ -302,10 +304,10 @@ def copy_versions(source_id: int, target_id: int, *, through_seq: int) -> int:
 def bring_versions(
     target_id: int, versions: Sequence[Version], *, active: int, author_id: int | None
 ) -> None:
-    """Give a conversation that was read from a file the versions of its summary, oldest first.
+    """Give an imported conversation the versions of its summary, oldest first.
 
-    It has none yet, and holds the messages that they stand for under the same seqs. What a person
-    wrote is ``author_id``'s.
+    It has no version yet, and holds the messages they stand for with the same seqs. ``author_id``
+    becomes the author of what a person wrote.
     """
     with transaction.atomic():
         for version in versions:
@@ -324,7 +326,7 @@ def bring_versions(
                 duration=version.duration,
                 **_content(version),
             )
-            # The column is given the time of the insert, whatever the row says.
+            # The insert sets this column to the present time, whatever value it is given.
             summaries(target_id).filter(pk=key).update(created_at=version.created_at)
             if of_active:
                 _start_with(target_id, version.text, version.through_seq, version.version)

@@ -1,4 +1,4 @@
-"""The answer that a summariser's model is asked for, and how it is read. Pure."""
+"""The form of answer requested from a summary model, and the reading of it. Pure."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ SCHEMA: Mapping[str, Any] = {
 def read_delta(text: str) -> Delta:
     """The delta in a model's answer: one JSON object anywhere in it, or the known headings.
 
-    Raises :class:`DraftRejected` saying what is wrong.
+    Raises :class:`DraftRejected` with the first mistake.
     """
     found = _find_object(text)
     delta = parse_delta(found) if found is not None else delta_from_markdown(text)
@@ -71,7 +71,7 @@ def read_delta(text: str) -> Delta:
 
 
 def _find_object(text: str) -> object | None:
-    """The first JSON object that has one of our keys, else the first object at all."""
+    """The first JSON object with one of our keys, else the first object of any kind."""
     decoder = json.JSONDecoder()
     first: object | None = None
     position, attempts = text.find("{"), 0

@@ -1,8 +1,8 @@
-"""A summary without a model: the conversation's own sentences, chosen by plain rules.
+"""A summary without a model: sentences of the conversation, chosen by simple rules.
 
-The last resort when no model gives a fit draft, and what the demo model's summaries are made of.
-Deterministic, in the conversation's own language since it is verbatim, linear in the text, and
-always within its cap. It never claims what nobody said; it may well miss what was only implied.
+Used when no model gives a fit draft, and by the demo model. It is deterministic, verbatim and thus
+in the conversation's own language, linear in the text, and always within its cap. It claims nothing
+that nobody said, but may miss what was only implied.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from compression.ledger.markdown import format_sources
 from compression.ports import TokenCounter
 from compression.types import Draft, EntryState, Item, Ledger, Section
 
+#: Shown where a model's prompt version would be.
 PROMPT_VERSION = "extract-1"
-#: Stands where a model would be named.
 LABEL = "extract"
+#: Share of the room up to which each section may fill it; the next may use what one leaves.
 SHARES = {
     Section.CONSTRAINTS: 0.6,
     Section.PENDING: 0.7,
@@ -33,16 +34,15 @@ SHARES = {
     Section.FILES: 0.88,
     Section.CONTEXT: 1.0,
 }
-#: Up to which share of the room each section may fill it; what one leaves, the next may use.
+#: Most pending entries, earlier ones included: code cannot know which of them are done.
 MOST_PENDING = 5
-#: Open ends at once, those included that stand: here nobody knows which of these are done.
 LONGEST = {Section.DECISIONS: 240, Section.PENDING: 200, Section.CONTEXT: 200}
+#: Characters of each of the two quotations in the narrative.
 QUOTED = 140
-#: Characters of each of the narrative's two quotations.
+#: Most candidates per section, so that time and memory stay linear.
 MOST_CANDIDATES = 400
-#: A section, so that time and memory stay linear.
+#: Score of what people tell of themselves; only lines full of numbers and names rank higher.
 TOLD_SCORE = 6.0
-#: What a person tells of themselves ranks above all but lines full of numbers and names.
 
 
 class ExtractiveSummarizer:
@@ -58,7 +58,7 @@ class ExtractiveSummarizer:
     ) -> None:
         """``cap_tokens``: ruler tokens that the rendered summary may have.
 
-        ``degraded`` marks drafts as a last resort; the demo model's are so by design, and not.
+        ``degraded`` marks the drafts as a last resort. The demo model's drafts are not marked.
         """
         self._counter = counter
         self._cap = cap_tokens
@@ -80,12 +80,12 @@ class ExtractiveSummarizer:
     ) -> Draft:
         """The extract of ``items``, merged into ``ledger``. Needs no network.
 
-        ``focus`` raises the rank of sentences that hold its words. Raises
-        :class:`DraftRejected` when the messages hold no text.
+        ``focus`` raises the rank of sentences that contain its words. Raises
+        :class:`DraftRejected` when the messages contain no text.
         """
         await on_tokens(0)
-        # Seconds of work. On the loop, in slices of 10 ms, ten hops of another task to a thread
-        # took 283 ms; beside it they take 0.7 ms, and 58 ms in one case of a hundred.
+        # Takes seconds. On the loop, in slices of 10 ms, ten hops of another task to a thread took
+        # 283 ms; with this in a thread they take 0.7 ms, and 58 ms in one case of a hundred.
         draft, tokens = await asyncio.to_thread(self._made, items, ledger, focus)
         await on_tokens(tokens)
         return draft
@@ -111,7 +111,7 @@ class ExtractiveSummarizer:
         return draft, self._counter.count(render(fitted))
 
     def _fit(self, merged: Ledger, before: Ledger, total: int) -> tuple[Ledger, tuple[str, ...]]:
-        """The ledger within its cap, should eviction and dropping our own latest lines do it."""
+        """The ledger within its cap, if eviction and dropping our latest lines can do it."""
         fitted, evicted = evict(merged, total, self._counter.count)
         old = {entry.id for entry in before.entries}
         new = [entry.id for entry in merged.entries if entry.id not in old]
@@ -134,7 +134,7 @@ class Room:
 def room_for(
     items: Sequence[Item], ledger: Ledger, cap_tokens: int, count: Callable[[str], int]
 ) -> Room:
-    """How much room an extract of the items has beside what the ledger holds."""
+    """The room that an extract of the items has besides what the ledger already holds."""
     standing = count(render(ledger))
     source = sum(item.tokens for item in items)
     total = min(cap_tokens, standing + source // 2)
@@ -146,7 +146,7 @@ def room_for(
 
 
 def thirds_of(items: Sequence[Item]) -> dict[int, int]:
-    """To which third of the items' tokens each ``seq`` belongs: 0, 1 or 2."""
+    """The third of the items' tokens that each ``seq`` belongs to: 0, 1 or 2."""
     total = sum(item.tokens for item in items) or 1
     found: dict[int, int] = {}
     passed = 0
@@ -157,30 +157,30 @@ def thirds_of(items: Sequence[Item]) -> dict[int, int]:
 
 
 class Found:
-    """The findings of one walk over the messages. It takes seconds for a very long conversation."""
+    """The candidates found in one pass over the messages, which takes seconds for long ones."""
 
     def __init__(self, items: Sequence[Item], *, focus: str = "") -> None:
         self._focus = frozenset(focus.casefold().split())
         self._thirds = thirds_of(items)
         self.first = ""
         self._last = ""
+        # Text → (strength, seq), in the order of the messages.
         self._rules: dict[str, tuple[int, int]] = {}
-        # Text: (strength, seq), in the order said.
         self._decisions: dict[str, int] = {}
         self._open_ends: dict[str, int] = {}
         self._paths: Counter[str] = Counter()
         self._path_seqs: dict[str, list[int]] = {}
+        # A heap of (score, -seq, text) with the lowest score on top.
         self._facts: list[tuple[float, int, str]] = []
-        # A heap of (score, -seq, text): the worst on top.
-        self._best: dict[int, tuple[float, int, str]] = {}
         # The best fact of each third.
+        self._best: dict[int, tuple[float, int, str]] = {}
         self._seen: set[int] = set()
         for item in items:
             for line in cues.prose_lines("".join(redacted(item.text))):
                 self._take(item, line)
 
     def chosen(self, ledger: Ledger, room: int, count: Callable[[str], int]) -> Delta:
-        """Sentences section by section, as long as there is room."""
+        """The sentences to keep, section by section, as long as there is room."""
         narrative = self.narrative()
         used = count(narrative)
         chosen: list[Addition] = []
@@ -204,7 +204,7 @@ class Found:
         return Delta(narrative=narrative, add=tuple(chosen))
 
     def _take(self, item: Item, line: str) -> None:
-        """Look at one line of an item's prose, without its secrets."""
+        """Collect candidates from one line of an item's prose, without secrets."""
         for path in PATH.findall(line):
             self._path(path, item.seq)
         if item.role == "tool":
@@ -233,7 +233,7 @@ class Found:
             self._fact(item, sentence, pair=pair)
 
     def _is_open_end(self, sentence: str) -> bool:
-        """Whether something is said to be left to do; a line that ends in a colon heads a list."""
+        """Whether something is said to be left to do; a line ending in a colon heads a list."""
         if len(sentence) > LONGEST[Section.PENDING] or sentence.endswith((":", "：")):
             return False
         return cues.OPEN_END.search(sentence) is not None
@@ -269,12 +269,12 @@ class Found:
             seqs.append(seq)
 
     def narrative(self) -> str:
-        """How the span began and where it had come to, in the speakers' words."""
+        """The beginning and the end of the span, in the speakers' words."""
         first, last = _cut(self.first, QUOTED), _cut(self._last, QUOTED)
         return first if first == last else f"{first} … {last}"
 
     def ranked(self, section: Section) -> Iterator[Addition]:
-        """The section's candidates, the best first."""
+        """The candidates for a section, best first."""
         if section is Section.CONSTRAINTS:
             rules = sorted(self._rules.items(), key=lambda rule: (-rule[1][0], rule[1][1]))
             return _additions(section, ((text, [seq]) for text, (_, seq) in rules))
@@ -287,7 +287,7 @@ class Found:
         if section is Section.FILES:
             often = self._paths.most_common(MOST_CANDIDATES)
             return _additions(section, ((path, self._path_seqs[path]) for path, _ in often))
-        # Each third's best goes first: numbers at the beginning must not crowd out the rest.
+        # The best of each third first: numbers at the beginning must not crowd out the rest.
         spread = sorted(self._best.values(), reverse=True)
         best = [*spread, *sorted(set(self._facts).difference(spread), reverse=True)]
         return _additions(section, ((text, [-seq]) for _, seq, text in best))
@@ -299,12 +299,12 @@ def _additions(section: Section, found: Iterable[tuple[str, list[int]]]) -> Iter
 
 
 def line_for(addition: Addition) -> str:
-    """The addition as it is rendered."""
+    """The addition's line in the rendered summary."""
     return f"- {addition.text} [{format_sources(addition.sources)}]\n"
 
 
 def _least(sentence: str) -> int:
-    """Characters below which a sentence says nothing; fewer where a character is a word."""
+    """Characters a sentence needs to say something; fewer in scripts without blanks."""
     return 8 if sentence.isascii() else 4
 
 
@@ -316,7 +316,7 @@ def _keep_newest(kept: dict[str, int], sentence: str, seq: int) -> None:
 
 
 def _cut(text: str, length: int) -> str:
-    """At most so many characters, cut at a word's end where there is one."""
+    """The text cut to this length, at the end of a word where there is one."""
     if len(text) <= length:
         return text
     cut = text.rfind(" ", length // 2, length)

@@ -1,7 +1,7 @@
-"""A long span, part after part: planned, bounded, told, and kept as its parts are finished.
+"""The summary of a long span, part by part: planned, bounded, announced, and stored when finished.
 
-A part that no model could write is the extract's, alone; when nothing seems to help, the error goes
-up, and whoever comes next goes on behind the parts that are finished.
+A part that no model could write is written by the extract. When the failures go on, the error is
+raised, and the next summariser or run continues after the finished parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compression.ports import PartwiseSummarizer, Summarizer
 from compression.types import Draft, Extracted, Item, Ledger, Progress, Spent
 
 MOST_MISSED = 3
-"""Parts in a row without an answer that could be used: then the model is given up."""
+"""Parts in a row without a usable answer, after which the model is given up."""
 
 Tell = Callable[[Progress], Awaitable[None]]
 Keep = Callable[[Finished], Awaitable[None]]
@@ -25,17 +25,17 @@ Keep = Callable[[Finished], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aids:
-    """The extract and the limits that a fold works with."""
+    """The extract, the limits and the callbacks of a fold."""
 
     extract: Summarizer | None
     may_extract: Callable[[], Awaitable[bool]]
-    """Whether the extract may stand in for a model that failed."""
+    """Whether the extract may replace a model that failed."""
     most_calls: int
-    """Of models, for all parts."""
+    """Most model calls, for all parts together."""
     tell: Tell
     keep: Keep
     bound: Callable[[Ledger], tuple[Ledger, tuple[str, ...]]]
-    """The ledger without the new rules that have no room, and notes. Slow."""
+    """Returns the ledger without new rules that have no room, and notes. Slow."""
 
 
 async def folded(
@@ -48,12 +48,10 @@ async def folded(
     finished: Finished | None = None,
     instead: str = "",
 ) -> Draft:
-    """A draft that stands for ``ledger`` and ``items``, made behind what is ``finished`` of it.
+    """A draft that covers ``ledger`` and ``items``; ``finished`` parts are not made again.
 
-    ``instead``: why no model wrote it, where the summariser is the extract.
-
-    Raises SummarizerError when no draft could be had; its ``spent`` is that of the parts which
-    were not kept.
+    ``instead`` is the reason why no model is asked, if the summariser is the extract. Raises
+    SummarizerError when there is no draft; its ``spent`` is that of the parts that were not stored.
     """
     rest = finished.rest_of(items) if finished else items
     if finished is not None:
@@ -88,7 +86,7 @@ async def _by_extract(
     focus: str,
     told: Callable[[int], Awaitable[None]],
 ) -> Draft:
-    """One part in place of a model's."""
+    """One part written by the extract in place of a model."""
     made = Extracted(
         first_seq=at.first_seq,
         through_seq=at.through_seq,
@@ -99,14 +97,14 @@ async def _by_extract(
     try:
         part = await extract.draft(items, ledger, focus=focus, on_tokens=told)
     except SummarizerError:
-        # Tool results alone, for instance: there is no sentence to keep of it.
+        # For instance a part of tool results alone, which has no sentence to keep.
         part = Draft(ledger=ledger, model=extract.label, prompt_version="")
         made = replace(made, reason=f"{reason.rstrip('.')}; it held no text to keep")
     return replace(part, notes=(*part.notes, str(made)), degraded=True, extracted=(made,))
 
 
 class _Fold:
-    """The parts that one model makes of a span."""
+    """The parts that one model writes of a span."""
 
     def __init__(
         self,
@@ -126,15 +124,15 @@ class _Fold:
         self._pace = _Pace()
         self._calls = 0
         self._answered = False
+        # Failures since the last part that the model wrote.
         self._missed: list[SummarizerError] = []
-        # Since the last part that the model wrote.
 
     async def draft(self, items: Sequence[Item], ledger: Ledger) -> Draft:
-        """Behind the finished parts, those of ``items``."""
+        """The draft of ``items``, without the finished parts among them."""
         try:
             return await self._draft_of(items, ledger)
         except SummarizerError as error:
-            error.spent = self._unkept(error.spent)
+            error.spent = self._unstored_cost(error.spent)
             raise
 
     async def _draft_of(self, items: Sequence[Item], ledger: Ledger) -> Draft:
@@ -159,12 +157,12 @@ class _Fold:
         if not self._answered:
             last = self._missed[-1]
             last.spent = Spent()
-            # It is counted with the part that the extract made in its place.
+            # The cost is counted with the part that the extract made in its place.
             raise last
         return self._draft
 
     async def _oldest(self, plan: Plan, ledger: Ledger, parts: int, calls: int) -> None:
-        """The parts beyond the calls that may be made are the extract's."""
+        """Let the extract write the parts for which there are no calls left."""
         at = Progress(
             part=self._done + 1,
             parts=parts,
@@ -181,11 +179,11 @@ class _Fold:
     async def _part(
         self, plan: Plan, chunk: Chunk, ledger: Ledger, at: Progress, after: int
     ) -> Draft:
-        """One part by the model, else by the extract."""
+        """Write one part, by the model or else by the extract."""
         began = time.monotonic()
         most_calls = max(1, self._aids.most_calls - self._calls - after)
         if self._missed and not self._answered:
-            # Of a model that has answered nothing yet the next parts are asked for once.
+            # A model that has answered nothing so far is asked only once for each part.
             most_calls = 1
         try:
             part = await self._summarizer.part(
@@ -211,9 +209,9 @@ class _Fold:
         return part
 
     async def _worth_going_on(self, error: SummarizerError, after: int) -> bool:
-        """Whether the extract should stand in for this part, with so many parts after it.
+        """Whether the extract should replace this part, with ``after`` parts still to come.
 
-        A server that did not answer is asked no more before it has ever answered.
+        A server that has never answered is not asked again.
         """
         if not error.transient or len(self._missed) >= MOST_MISSED:
             return False
@@ -233,7 +231,7 @@ class _Fold:
     async def _told(
         self, at: Progress, chunk: Chunk | None = None
     ) -> Callable[[int], Awaitable[None]]:
-        """Tell that a part begins, and how to tell how far it is."""
+        """Announce that a part begins; returns the callback that reports its progress."""
         began = time.monotonic()
         before = self._draft.spent.completion_tokens if self._draft else 0
 
@@ -245,23 +243,24 @@ class _Fold:
         return told
 
     async def _add(self, part: Draft) -> None:
-        # The next part is shown the notes: rules without end would crowd out all others.
+        # The next part is shown the notes; unlimited rules would crowd out all other notes.
         ledger, left_out = await asyncio.to_thread(self._aids.bound, part.ledger)
         part = replace(part, ledger=ledger, notes=(*part.notes, *left_out))
-        # A part by the extract alone is not what the whole is by.
+        # A part written by the extract alone does not decide how the whole is labelled.
         self._draft = self._draft.followed_by(part) if self._draft else part
         self._done += 1
 
     async def _keep(self, chunk: Chunk, plan: Plan) -> None:
-        """Keep what a model has finished; another may yet write what the extract made since."""
+        """Store the parts that a model has finished. Parts by the extract are not stored, so that
+        another model may write them."""
         assert self._draft is not None
         said = plan.originals[chunk.through_seq].text[: chunk.said]
         if self._missed or (chunk.said and not said.endswith(chunk.items[-1].text)):
-            # A divided message that was cut is divided otherwise than it reads.
+            # The message was cut for the call, so its length does not tell where to continue.
             return
         self._kept = self._draft.spent
         begun = self._begun
-        # Of a message that was divided before, the plan holds the rest only.
+        # Of a message that was divided before, the plan holds only the rest.
         before = begun.said if begun and begun.through_seq == chunk.through_seq else 0
         await self._aids.keep(
             Finished(
@@ -272,14 +271,14 @@ class _Fold:
             )
         )
 
-    def _unkept(self, failed: Spent) -> Spent:
-        """The cost since the last part was kept, including the one that failed."""
+    def _unstored_cost(self, failed: Spent) -> Spent:
+        """The cost since the last part was stored, including the failed one."""
         spent = self._draft.spent if self._draft else Spent()
         return spent.without(self._kept) + failed
 
 
 class _Pace:
-    """The pace at which parts are made."""
+    """The pace at which parts are written, to estimate the time that is left."""
 
     def __init__(self) -> None:
         self._tokens_left = 0
@@ -287,21 +286,21 @@ class _Pace:
         self._seconds = 0.0
 
     def plan(self, chunks: Sequence[Chunk]) -> None:
-        """These are to be made."""
+        """Set the parts to be written."""
         self._tokens_left = sum(chunk.tokens for chunk in chunks)
 
     def skips(self, chunk: Chunk) -> None:
-        """The model does not make this one."""
+        """Leave out a part that the model does not write."""
         self._tokens_left -= chunk.tokens
 
     def takes(self, chunk: Chunk, seconds: float) -> None:
-        """The model has made this one."""
+        """Record a part that the model has written."""
         self.skips(chunk)
         self._tokens += chunk.tokens
         self._seconds += seconds
 
     def left(self, chunk: Chunk, elapsed: float) -> float | None:
-        """Seconds for what is not finished; ``chunk`` is being made, and has taken ``elapsed``."""
+        """Seconds until all parts are finished; ``chunk`` has been in progress for ``elapsed``."""
         if not self._tokens:
             return None
         rate = self._seconds / self._tokens

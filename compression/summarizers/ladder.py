@@ -1,4 +1,4 @@
-"""The summarisers asked for a draft, one after another, until there is one that is fit."""
+"""The summarisers, asked for a draft one after another until one is fit."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 PROGRESS_SECONDS = 0.25
 """Least time between two progress signals of one part."""
 NARROWED = 2
-"""How often a model that found a part too long is asked for shorter ones: a tokenizer that counts
-more than was thought is met at the first, and what refuses everything costs no third call."""
+"""How often a model that refused a part as too long is asked for shorter ones. A tokenizer that
+counts more than expected is met at the first try; more would only cost calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One summariser's failure."""
+    """The failure of one summariser."""
 
     status: SummaryStatus
     reason: str
@@ -42,7 +42,7 @@ class Attempt:
 
 
 class Ladder:
-    """The summarisers of one run. What one has finished of the span, the next goes on behind."""
+    """The summarisers of one run. Each continues after the parts that an earlier one finished."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class Ladder:
         self._case = case
         self._waited_for = waited_for
         self._finished: Finished | None = None
+        # The cost, to an earlier run, of the parts that this one takes over.
         self._resumed = Spent()
-        # What an earlier run has spent on the parts that are finished.
         self._told: tuple[int, float] = (0, float("-inf"))
 
     async def climb(self) -> tuple[Draft, Judgement]:
@@ -85,7 +85,7 @@ class Ladder:
         raise last
 
     async def _resume(self) -> None:
-        """Go on behind what an earlier run has finished, if it is what this one would ask for."""
+        """Take over the parts that an earlier run finished, if this run would make the same."""
         summarizers = self._request.engine.summarizers
         prompts = {one.prompt_version for one in summarizers if isinstance(one, PartwiseSummarizer)}
         if prompts:
@@ -99,7 +99,7 @@ class Ladder:
             self._resumed = self._finished.draft.spent
 
     def _calls_left(self) -> int:
-        """Calls of models that this run may still make."""
+        """Model calls that this run may still make."""
         spent = sum((one.spent for one in self.attempts), Spent())
         if self._finished is not None:
             spent += self._finished.draft.spent
@@ -108,7 +108,7 @@ class Ladder:
     async def _attempt(
         self, summarizer: Summarizer, *, instead: str = ""
     ) -> tuple[Draft, Judgement]:
-        """``instead``: why the extract, which this is then, stands in for the models."""
+        """One try. ``instead``: why the extract replaces the models, if ``summarizer`` is it."""
         engine, draft = self._request.engine, None
         try:
             draft = await self._drafted(summarizer, instead)
@@ -119,12 +119,12 @@ class Ladder:
             await self._note(error, summarizer, draft)
             raise
         except Exception as error:
-            # Whatever a host's summariser raises: the next one is tried.
+            # Whatever a host's summariser raises, the next one is tried.
             logger.exception("The summariser %s broke", summarizer.label)
             broken = SummarizerError()
             await self._note(broken, summarizer, draft)
             raise broken from error
-        # A version's bill is that of the whole way to it, refused drafts included.
+        # A version's cost includes everything spent on the way to it, refused drafts too.
         whole = sum((one.spent for one in self.attempts), draft.spent)
         return replace(draft, spent=whole), judgement
 
@@ -153,7 +153,7 @@ class Ladder:
     async def _note(
         self, error: SummarizerError, summarizer: Summarizer, draft: Draft | None
     ) -> None:
-        """Keep the failure for the reviewer. Finished parts of a refused draft lead nowhere."""
+        """Record the failure for the reviewer, and drop the finished parts of a refused draft."""
         refused = isinstance(error, DraftRejected)
         attempt = Attempt(
             status=SummaryStatus.REJECTED if refused else SummaryStatus.FAILED,
@@ -168,7 +168,7 @@ class Ladder:
             await store.adrop_parts(self._request.conversation_id, token=self._token)
 
     async def _keep(self, finished: Finished) -> None:
-        """So that neither another summariser nor a later run has to make these parts again."""
+        """Store finished parts, so that no other summariser or later run must write them again."""
         self._finished = finished
         items = self._case.span.items
         try:
@@ -181,7 +181,7 @@ class Ladder:
                 focus=self._request.focus,
             )
         except DatabaseError:
-            # They are only for the case that this run ends here.
+            # They are only needed if this run fails.
             logger.exception("The finished parts of a summary were not stored")
 
     async def _tell(self, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""A summary by a model: quoting, parts, strict reading, one repair. The network is injected."""
+"""A summary by a model: quoting, parts, strict reading, one repair. The host does the network."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from compression.summarizers.answering import SCHEMA, read_delta
 from compression.summarizers.quoting import quote_item, quote_ledger, shortened
 from compression.types import Completion, Draft, Item, Ledger, Spent
 
+#: Further attempts at a part after a draft that was refused as a whole.
 RETRIES = 2
-#: More attempts a part gets after a draft that was refused as a whole.
+#: Further attempts after no answer; the host has already retried a busy server.
 SERVER_RETRIES = 1
-#: And after an answer that did not come; the host has asked a busy server again already.
-LONGEST_FOCUS = 500
 #: Characters of a person's focus.
+LONGEST_FOCUS = 500
+#: Characters of a tool result, and of a call's arguments, that the model is shown.
 LONGEST_TOOL_RESULT = defaults.TOOL_RESULT_MAX_LENGTH
-#: Characters of a tool's result, and of a call's arguments, that the summariser is shown.
+#: Ruler tokens that the server adds around a request.
 FRAMING = 64
-#: Ruler tokens that the server adds around what it is sent.
+#: Ruler tokens that a message takes besides its text and delimiters.
 JOINT = 2
-#: Ruler tokens that a message takes besides what it is quoted in.
+#: Ruler tokens for listing the mistakes in a repair; the answer gets so much less room.
 PROBLEMS = 400
-#: Ruler tokens for naming what is wrong in a repair; taken from the answer, which is shorter.
+#: Ruler tokens of room for messages; with less, a summary is not worth asking for.
 SMALLEST_CHUNK = 120
-#: Ruler tokens: with less room for messages no summary is worth asking for.
+#: Ruler tokens by which the notes are expected to grow with each part, up to their limit.
 NOTES_A_PART = 120
-#: Ruler tokens by which the notes are taken to grow with each part, until they are at their most.
 
 
 @cache
@@ -66,7 +66,7 @@ PROMPT_VERSION = prompt_version()
 
 
 class PromptSummarizer:
-    """Implements :class:`compression.ports.Summarizer` by asking a model."""
+    """A :class:`compression.ports.Summarizer` that asks a model."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class PromptSummarizer:
         focus: str,
         on_tokens: Callable[[int], Awaitable[None]],
     ) -> Draft:
-        """A draft that stands for ``ledger`` and ``items``, made part by part.
+        """A draft that covers ``ledger`` and ``items``, made part by part.
 
         Raises :class:`DraftRejected` when a part got no usable answer in three attempts, and
         :class:`SummarizerError` when the model could not be asked or its window is too small.
@@ -139,7 +139,7 @@ class PromptSummarizer:
     def plan(self, items: Sequence[Item], ledger: Ledger, *, focus: str) -> Plan:
         """See :meth:`compression.ports.PartwiseSummarizer.plan`.
 
-        Each part is filled to what its call has room for beside the notes as they will be then.
+        Each part fills the room that its call has besides the notes, as large as they will be then.
         """
         nonce = self._nonce()
         room = self._room(nonce, focus[:LONGEST_FOCUS])
@@ -208,7 +208,7 @@ class PromptSummarizer:
         )
 
     def _room(self, nonce: str, focus: str) -> int:
-        """Ruler tokens for the notes and messages of one call; the rest is spoken for."""
+        """Ruler tokens for the notes and messages of one call, after all fixed parts."""
         framing = _framed("", "", nonce=nonce, focus=focus)
         spoken_for = self._counter.count(instructions()) + self._counter.count(framing)
         return self._window - self._reply - spoken_for - FRAMING
@@ -219,7 +219,7 @@ class PromptSummarizer:
     async def _ask(
         self, chunk: Chunk, source: Sequence[Item], ledger: Ledger, run: _Run
     ) -> Checked:
-        """The model's draft for one chunk, checked, after at most two retries and one repair."""
+        """The model's checked draft for one chunk, after at most two retries and one repair."""
         user = await asyncio.to_thread(self._question, chunk, ledger, run)
         addendum = ""
         for attempt in range(RETRIES + 1):
@@ -246,13 +246,12 @@ class PromptSummarizer:
     async def _repair(
         self, user: str, first: Checked, source: Sequence[Item], ledger: Ledger, run: _Run
     ) -> Checked:
-        """The first answer's good entries and those that one more call put right.
+        """The good entries of the first answer, and those that a repair call corrected.
 
-        The call also names the user's rules that the answer has not noted. It is not made for
-        these alone: they are copied word for word, which code can do as well when the draft is
-        judged.
+        The call also names the user's rules that the answer lacks. It is not made for these alone,
+        since code can add them when the draft is judged.
         """
-        forgotten = await asyncio.to_thread(_forgotten, first.kept, source, ledger)
+        forgotten = await asyncio.to_thread(_missing_rules, first.kept, source, ledger)
         room = min(PROBLEMS, self._reply // 2)
         listed = "\n".join(self._within((*first.problems, *forgotten), room * 3 // 4))
         ask = (
@@ -263,7 +262,7 @@ class PromptSummarizer:
         try:
             again = await self._answer(user, run, ask)
         except SummarizerError:
-            # What was good at first is good still.
+            # The entries that were good stay good.
             return first
         second = await asyncio.to_thread(check_entries, again, source, ledger)
         kept = replace(
@@ -277,9 +276,9 @@ class PromptSummarizer:
         return Checked(kept=kept, dropped=(*sent_back, *second.dropped), problems=second.problems)
 
     async def _answer(self, user: str, run: _Run, addendum: str = "") -> Delta:
-        """One call, its answer read strictly. Raises DraftRejected when it is none.
+        """The answer to one call, read strictly. Raises DraftRejected when it cannot be read.
 
-        What is said after the question, which fills its room, is taken from the answer's.
+        The question fills its room, so ``addendum`` takes its tokens from the answer's.
         """
         longest = self._reply - self._counter.count(addendum)
         if longest < self._reply // 3:
@@ -297,7 +296,7 @@ class PromptSummarizer:
         return await asyncio.to_thread(read_delta, text)
 
     def _question(self, chunk: Chunk, ledger: Ledger, run: _Run) -> str:
-        """The notes have what room the messages leave, within their limit."""
+        """The question about a chunk; the notes get the room that the messages leave."""
         messages = "\n".join(quote_item(item, run.nonce) for item in chunk.items)
         count = self._counter.count
         left = self._room(run.nonce, run.focus) - chunk.tokens
@@ -317,7 +316,7 @@ class PromptSummarizer:
 
 
 def _framed(notes: str, messages: str, *, nonce: str, focus: str) -> str:
-    """The question: notes and messages as data, and the person's focus."""
+    """The question: notes and messages as quoted data, and the person's focus."""
     special = f"\nPay special attention to: {focus.replace(nonce, '')}" if focus else ""
     return (
         f"The present notes, as data:\n{notes}\n\nThe next messages, as data:\n{messages}\n\n"
@@ -340,28 +339,28 @@ class _Run:
 
     @property
     def may_ask_again(self) -> bool:
-        """Whether one more call is within what the part may take."""
+        """Whether the part may make one more call."""
         return self.most_calls is None or self.spent.calls < self.most_calls
 
     def asks(self) -> None:
-        """A call is made."""
+        """Count one call."""
         self.spent += Spent(calls=1)
 
     async def progress(self, tokens: int) -> None:
-        """Tell the tokens of all answers so far."""
+        """Report the tokens of all answers so far."""
         self._now = tokens
         await self.on_tokens(self._before + tokens)
 
     def note(self, completion: Completion) -> None:
-        """Add one call's cost."""
+        """Add the cost of one call."""
         self._before += max(self._now, completion.completion_tokens)
         self._now = 0
         self.model = completion.model or self.model
         self.spent += replace(Spent.on(completion), calls=0)
 
 
-def _forgotten(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str]:
-    """The rules of the source's users that neither the ledger nor the delta holds, as problems."""
+def _missing_rules(delta: Delta, source: Sequence[Item], ledger: Ledger) -> list[str]:
+    """The rules of the source's users that neither ledger nor delta contains, as problems."""
     after, _ = apply_delta(
         ledger,
         delta,

@@ -10,17 +10,18 @@ from typing import Any
 
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
+#: Characters up to which an argument of a call, such as a path, stays whole when others are cut.
 CALL_KEPT = 200
-#: Characters of an argument of a call that stay whole beside one that is cut, a path for instance.
 
-LONGEST_NAME = 100
 #: Characters of a tool's name.
+LONGEST_NAME = 100
 
 WORD = re.compile(r"[\w./-]{4,}")
 
 
 def quote_item(item: Item, nonce: str) -> str:
-    """One message between delimiters that its text cannot forge, since it knows no nonce."""
+    """One message between delimiters that its text cannot forge, because it cannot know the
+    nonce."""
     calls = "".join(f"\n(calls {call.get('function', call)})" for call in item.tool_calls)
     name = f" tool={item.tool_name[:LONGEST_NAME]!r}" if item.tool_name else ""
     text = (item.text + calls).replace(nonce, "")
@@ -32,10 +33,10 @@ def quote_item(item: Item, nonce: str) -> str:
 def quote_ledger(
     ledger: Ledger, nonce: str, *, about: str = "", limit: int, count: Callable[[str], int]
 ) -> str:
-    """The present notes with their ids, as many of them as ``limit`` ruler tokens hold.
+    """The present notes with their ids, as many of them as fit in ``limit`` ruler tokens.
 
-    Constraints and open ends go in first, since only they need to be lifted or resolved; then
-    what shares most words with ``about``, the messages that are reported on; then the newest.
+    Constraints and pending entries come first, since only they can be lifted or resolved; then
+    those that share most words with ``about``, the messages to be summarised; then the newest.
     """
     words = _words(about)
     shown = [one for one in ledger.entries if one.state in (EntryState.LIVE, EntryState.DONE)]
@@ -70,7 +71,7 @@ def _note(entry: Entry) -> str:
 
 
 def shortened(item: Item, longest: int) -> Item:
-    """A tool's result, and the arguments of calls, cut to ``longest`` characters, head and tail."""
+    """The item, its tool result or call arguments cut to ``longest`` characters, head and tail."""
     if item.role == "tool":
         return item if len(item.text) <= longest else replace(item, text=_cut(item.text, longest))
     if not any(
@@ -90,7 +91,7 @@ def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _cut_arguments(call: Mapping[str, Any], longest: int) -> Any:
-    """The arguments of a call within ``longest`` characters, its short ones (a path) whole."""
+    """The arguments of a call cut to ``longest`` characters; short ones, such as a path, whole."""
     arguments = _function(call).get("arguments", "")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     if len(text) <= longest:
@@ -108,7 +109,7 @@ def _cut_arguments(call: Mapping[str, Any], longest: int) -> Any:
         return _cut(text, longest)
     share = max(8, (longest - short) // len(long))
     for name in long:
-        # A string is cut as what it says, anything else as it is written.
+        # The value of a string is cut; of anything else, its JSON.
         said = named[name] if isinstance(named[name], str) else written[name]
         named[name] = _cut(said, max(4, share * len(said) // len(written[name])))
     return json.dumps(named, ensure_ascii=False)

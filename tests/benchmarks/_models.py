@@ -19,8 +19,8 @@ EMPTY = ("says nothing", "one word", "unknown ids")
 """Qualities of models whose answers are valid and say nothing; nothing of theirs is applied."""
 FACT = re.compile(r"For the record, the (\w+ of \w+) is ([A-Z]{2}-\d+)\.")
 RULE = re.compile(r"Always call harbour \d+ by the name \w+, never otherwise\.")
-FORGED = "ZZ-"
 #: What only an inventing or contradicting model ever says.
+FORGED = "ZZ-"
 
 _NOTE = re.compile(r"^\[(\d+)\] (\w+): (.*)$", re.M)
 _PLACES = ("Malmö", "Bergen", "Odense", "Turku", "Riga", "Tallinn", "Gdansk", "Kiel")

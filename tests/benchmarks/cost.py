@@ -15,14 +15,14 @@ from tests.benchmarks._models import EMPTY, fact, prose, rule, summarizer
 
 TURNS = 2000
 WINDOW = 32_768
-RULES = 10
 #: One in each of the first ten turns.
-CACHED = 0.10
+RULES = 10
 #: What a cached prompt token costs of an uncached one, at most large providers in 2026.
-HIGH, LOW = 0.80, 0.40
+CACHED = 0.10
 #: Between which shares of the budget the window with hysteresis slides.
-DIES_AT = 131_072
+HIGH, LOW = 0.80, 0.40
 #: The largest window of the models that most people use.
+DIES_AT = 131_072
 
 NAMES = {"perfect": "ours, by a model", "extract": "ours, by the extract"}
 

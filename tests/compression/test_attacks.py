@@ -192,7 +192,7 @@ async def test_the_summary_is_never_larger_than_its_source(conversation: Convers
 async def test_c05_the_language_is_not_lost(said: str) -> None:
     """An English summary of a conversation in another language is not believed.
 
-    Breaks when: ``_foreign`` always answers that the language is right.
+    Breaks when: ``_other_script`` always answers that the language is right.
     """
     conversation = await database(new_conversation)
     await talk(conversation, 60, said * 6)

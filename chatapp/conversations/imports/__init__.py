@@ -1,1 +1,1 @@
-"""Imported conversations, and the job that stores each file of them."""
+"""Imported conversations, and the jobs that store imported files."""

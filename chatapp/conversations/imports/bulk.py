@@ -1,7 +1,7 @@
-"""Many rows of one model at once, with little work for each of them.
+"""Insertion of many rows of one model, with little work for each.
 
-``bulk_create`` prepares every field of every row, in the transaction that others wait for: it took
-ten times as long as the database itself.
+``bulk_create`` prepares every field of every row inside the transaction that others wait for. That
+took ten times as long as the database itself.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from django.db import connection
 from django.db.models import Model
 
-# Rows of one statement that answers with their ids; a parameter for each column of each.
+# Rows per statement that returns ids; each column of each row takes a parameter.
 RETURNED = 200
 
 
 class BulkInsert:
-    """An INSERT of rows that differ in a few columns only.
+    """An INSERT of rows that differ only in a few columns.
 
-    ``same`` is a model's instance, unsaved, whose values all rows have but in the fields named by
-    ``differing``. Made anew for each transaction, of one connection.
+    ``same`` is an unsaved instance with the values that all rows share; ``differing`` names the
+    other fields. Make one for each transaction, since it belongs to one connection.
     """
 
     def __init__(self, same: Model, *differing: str) -> None:
@@ -38,17 +38,17 @@ class BulkInsert:
         self._row = f"({', '.join(['%s'] * len(fields))})"
 
     def prepared(self, name: str, value: Any) -> Any:
-        """A field's value as the database takes it."""
+        """A field's value in the form that the database takes."""
         field = next(one for one in self._fields if one.name == name)
         return field.get_db_prep_save(value, connection)
 
     def insert(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert the rows, each the prepared values of the differing fields in their order."""
+        """Insert rows, each the prepared values of the differing fields in their order."""
         with connection.cursor() as cursor:
             cursor.executemany(self._into + self._row, [(*row, *self._same) for row in rows])
 
     def insert_returning(self, rows: Sequence[tuple[Any, ...]]) -> list[int]:
-        """The same; the new rows' ids in their order."""
+        """The same; returns the ids of the new rows in their order."""
         ids: list[int] = []
         with connection.cursor() as cursor:
             for first in range(0, len(rows), RETURNED):

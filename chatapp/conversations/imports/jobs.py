@@ -1,6 +1,7 @@
-"""Imports as jobs: one a person, leased to the process that took the file; the report stays.
+"""Imports as jobs: one per person, leased to the process that received the file.
 
-As with turns, every write names the process that holds the job; one that lost it changes nothing.
+As with turns, every write names the process that holds the job; a process that lost the job
+changes nothing. Reports of ended jobs are kept.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from chatapp.live.view_models import View
 from chatapp.models import Conversation, ImportJob, ImportState, Message, Turn
 from compression.database import across
 
-# Messages of an import that broke off which are taken away at once.
+# Messages of an unfinished import that are deleted at once.
 DISCARDED = 200
-# Past imports that are listed, and that are kept.
+# Past imports that are listed, and past imports that are kept.
 LISTED = 20
 KEPT = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportView(View):
-    """An import as its person sees it."""
+    """An import as shown to its person."""
 
     job: str
     state: str
@@ -39,7 +40,7 @@ class ImportView(View):
     done: int
     total: int | None
     stored: int
-    """Messages in the database so far, those of an unfinished conversation included."""
+    """Messages in the database so far, including those of an unfinished conversation."""
     report: dict[str, Any] = field(default_factory=dict)
     error: dict[str, Any] | None = None
     created_at: datetime | None = None
@@ -47,19 +48,19 @@ class ImportView(View):
 
     @property
     def open(self) -> bool:
-        """Whether it goes on."""
+        """Whether the job has not ended."""
         return self.state in {ImportState.WAITING, ImportState.RUNNING}
 
     @property
     def share(self) -> float | None:
-        """How much of it is done; None when that is not known."""
+        """The share of the file that is done; None when unknown."""
         return min(1.0, self.done / self.total) if self.total else None
 
 
 def begin(owner_id: int, code: str, *, file_name: str, size: int, process_id: str) -> int:
-    """Store a new job, leased to this process; its id.
+    """Store a new job, leased to this process. Returns its id.
 
-    Raises ImportRunning, which names the person's other job, while that is not ended.
+    Raises ImportRunning, which names the person's other job, if that has not ended.
     """
     try:
         with transaction.atomic():
@@ -88,7 +89,7 @@ def running(owner_id: int) -> str | None:
 
 
 def open_codes() -> list[str]:
-    """The codes of all jobs that have not ended, whoever runs them."""
+    """The codes of all jobs that have not ended, in any process."""
     return [str(code) for code in _open().values_list("code", flat=True)]
 
 
@@ -101,7 +102,7 @@ def _held(process_id: str) -> Any:
 
 
 def renew(process_id: str, job_ids: Sequence[int]) -> dict[int, bool]:
-    """Renew the leases of this process: the jobs that are its own -> whether to be cancelled."""
+    """Renew this process's leases. Returns the jobs it still holds → whether to cancel each."""
     mine = _held(process_id).filter(pk__in=job_ids, lease_expires_at__gt=Now())
     mine.update(lease_expires_at=Now() + LEASE)
     found = mine.values_list("pk", "cancel_requested_at")
@@ -117,7 +118,7 @@ def note(
     messages: int,
     report: Mapping[str, Any],
 ) -> bool:
-    """Store how far a job is; whether it is still this process's."""
+    """Store a job's progress. Returns whether this process still holds it."""
     changed = (
         _held(process_id)
         .filter(pk=job_id)
@@ -144,7 +145,7 @@ def end(
     report: Mapping[str, Any],
     error: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Give a job its one end; False when it had one, or another process has."""
+    """Give a job its one end; False if it had one, or another process holds it."""
     changed = (
         _held(process_id)
         .filter(pk=job_id)
@@ -163,9 +164,9 @@ def end(
 
 
 def view(owner_id: int, code: str, *, whole: bool = False) -> ImportView:
-    """A person's job as it stands. Raises NotFound.
+    """A person's job as it is now. Raises NotFound.
 
-    ``whole``: the report of one that goes on names what it has stored, as at its end.
+    ``whole``: the report of an open job lists what it has stored, as at its end.
     """
     row = ImportJob.objects.filter(owner_id=owner_id, code=parse_code(code)).first()
     if row is None:
@@ -176,7 +177,7 @@ def view(owner_id: int, code: str, *, whole: bool = False) -> ImportView:
 
 
 def past(owner_id: int) -> list[ImportView]:
-    """The person's last imports, newest first."""
+    """The person's latest imports, newest first."""
     return [_view(row) for row in ImportJob.objects.filter(owner_id=owner_id)[:LISTED]]
 
 
@@ -197,7 +198,7 @@ def _view(row: ImportJob) -> ImportView:
 
 
 def request_cancel(owner_id: int, code: str) -> int:
-    """Ask for a job's end; its id. One that has ended stays as it is. Raises NotFound."""
+    """Request a job's end. Returns its id. An ended job stays as it is. Raises NotFound."""
     row = ImportJob.objects.filter(owner_id=owner_id, code=parse_code(code)).first()
     if row is None:
         raise NotFound
@@ -208,13 +209,13 @@ def request_cancel(owner_id: int, code: str) -> int:
 
 
 def sweep() -> list[str]:
-    """End the jobs whose process died, each with a true report; their codes."""
+    """End the jobs whose process died, each with a correct report. Returns their codes."""
     expired = _open().filter(lease_expires_at__lt=Now())
     return [code for row in expired if (code := _break_off(row))]
 
 
 def expire_open_jobs() -> None:
-    """Have the next sweep end every open job: no process lives that could run one."""
+    """Make the next sweep end every open job, when no process lives that could run one."""
     _open().update(lease_expires_at=Now() - LEASE)
 
 
@@ -236,7 +237,7 @@ def _break_off(row: ImportJob) -> str | None:
 
 
 def with_stored(job_id: int, report: Mapping[str, Any]) -> dict[str, Any]:
-    """A report that was noted now and then, and what the job has stored since."""
+    """The last stored report of a job, brought up to date with the conversations it has stored."""
     listed = [dict(one) for one in report.get("conversations", [])]
     known = {one["code"] for one in listed}
     stored = Conversation.objects.filter(import_job=job_id, importing=False).order_by("pk")
@@ -257,7 +258,7 @@ def with_stored(job_id: int, report: Mapping[str, Any]) -> dict[str, Any]:
         "refused": [],
         **report,
         "imported": len(made),
-        # Not all of many are named.
+        # Of very many, only some are listed.
         "already": max(report.get("already", 0), len(listed) - len(made)),
         "messages": sum(one["messages"] for one in made),
         "conversations": listed,
@@ -265,9 +266,9 @@ def with_stored(job_id: int, report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def discard(conversation_id: int) -> bool:
-    """Take away a portion of an unfinished conversation; whether anything of it is left.
+    """Delete a portion of an unfinished conversation. Returns whether any of it is left.
 
-    One that was finished is left alone.
+    A finished conversation is not touched.
     """
     row = Conversation.objects.filter(pk=conversation_id, importing=True).first()
     if row is None:
@@ -277,7 +278,7 @@ def discard(conversation_id: int) -> bool:
         keys = list(newest)
         if keys:
             Turn.objects.filter(user_message__in=keys).update(user_message=None)
-            # Without Django's look for what hangs on them: nothing does.
+            # Skip Django's search for related rows, of which there are none.
             messages = Message.objects.filter(pk__in=keys)
             messages._raw_delete(messages.db)
             return True
@@ -291,8 +292,8 @@ def discard(conversation_id: int) -> bool:
 
 
 def leftovers() -> list[int]:
-    """Conversations that imports which have ended left unfinished."""
-    # A command has no job, and is done within the day.
+    """Conversations left unfinished by imports that have ended."""
+    # An import by the command has no job, and takes less than a day.
     forgotten = Q(import_job=None, deleted_at__lt=Now() - timedelta(days=1))
     rows = Conversation.objects.filter(forgotten | Q(import_job__finished_at__isnull=False))
     return list(rows.filter(importing=True).values_list("pk", flat=True))
@@ -305,7 +306,7 @@ anote = across(note, lane="bulk")
 aend = across(end)
 aview = across(view)
 apast = across(past)
-# Behind what the job was storing when it was cancelled.
+# In the lane of the job's own writes, and so after those that it had begun when it was cancelled.
 awith_stored = across(with_stored, lane="bulk")
 aopen_codes = across(open_codes, lane="background")
 arequest_cancel = across(request_cancel)

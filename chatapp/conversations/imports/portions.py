@@ -1,4 +1,4 @@
-"""The messages of an import, stored a portion at a time: rows, turns, and what answers what."""
+"""The messages of an import, stored in portions: rows, turns, and which message answers which."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from chatapp.models import (
 from chatapp.transfer.values import ForeignMessage, Identity
 from compression.database import across
 
-# An import is one stored change: every row of it carries this number.
+# An import counts as one stored change, so every row has this number.
 FIRST_EVENT = 1
-# What tells the stored rows of one conversation apart, in the order of ``_insert_messages``.
+# The fields in which the messages of one conversation differ, in the order of ``_insert_messages``.
 _DIFFERING = (
     "seq",
     "turn",
@@ -50,7 +50,7 @@ _TERMINAL = frozenset(TurnStatus.values) - {
 
 
 class ConversationGone(Exception):
-    """The conversation whose messages are being stored is not there any more."""
+    """The conversation whose messages are being stored no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,34 +63,34 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfinished:
-    """A conversation of which a part is stored."""
+    """A partly stored conversation, and where to continue it."""
 
     conversation_id: int
     code: str
     owner_id: int
     identity: Identity
     moment: datetime
-    """Of the last message; of the next one too, when that does not say its own."""
+    """Time of the last message, also used for a next one without a time of its own."""
     created_at: datetime
     seq: int = 0
     turn_id: int | None = None
     turn: int | None = None
-    """The last turn, and its number in the file where that gives one."""
+    """The last turn, and its number in the file if the file has turns."""
     question: int | None = None
     """The ``seq`` of the last user message."""
 
 
 def add_portion(unfinished: Unfinished, portion: Sequence[Counted]) -> Unfinished:
-    """Store the next messages, in one transaction; where the conversation stands then.
+    """Store the next messages in one transaction. Returns the conversation's new state.
 
-    Each user message begins a turn, which is complete, unless the file has turns of its own.
-    Raises ConversationGone when that was deleted meanwhile, with its person.
+    Each user message begins a complete turn, unless the file has turns of its own. Raises
+    ConversationGone when the conversation was deleted meanwhile, for instance with its person.
     """
     placed = _placed(unfinished, portion)
     turns = list({id(one.turn): one.turn for one in placed if one.turn is not None}.values())
     new = [one for one in turns if not one.id]
     with transaction.atomic():
-        # Before anything else: whoever deletes the person holds it, and is not held up.
+        # Lock it first: a deletion of the person holds this row, and must not wait for this one.
         rows = Conversation.objects.filter(pk=unfinished.conversation_id, importing=True)
         if not rows.select_for_update().values_list("pk").first():
             raise ConversationGone
@@ -112,10 +112,10 @@ def add_portion(unfinished: Unfinished, portion: Sequence[Counted]) -> Unfinishe
 
 @dataclass(slots=True, kw_only=True)
 class _Turn:
-    """A turn to be stored, or the last one of the portion before."""
+    """A turn to be stored, or the last one of the previous portion."""
 
     id: int = 0
-    """0: not stored."""
+    """0: not stored yet."""
     status: TurnStatus = TurnStatus.COMPLETE
     model: str = ""
     ended: datetime
@@ -123,7 +123,7 @@ class _Turn:
 
 @dataclass(slots=True, kw_only=True)
 class _Placed:
-    """A message with its place: when, which number, and in which turn."""
+    """A message with its time, its seq and its turn."""
 
     counted: Counted
     moment: datetime
@@ -133,7 +133,7 @@ class _Placed:
 
 
 def _placed(unfinished: Unfinished, portion: Sequence[Counted]) -> list[_Placed]:
-    """The messages of a portion and the turns that they belong to, of which the first may exist."""
+    """The messages of a portion with their turns, of which the first may be stored already."""
     placed: list[_Placed] = []
     now = datetime.now(UTC)
     moment, number = unfinished.moment, unfinished.turn
@@ -144,7 +144,7 @@ def _placed(unfinished: Unfinished, portion: Sequence[Counted]) -> list[_Placed]
         if one.role == "user" if one.turn is None else one.turn != number:
             turn = _Turn(ended=moment)
         elif one.turn is None and number is not None:
-            # In a file that has turns this message belongs to none.
+            # The file has turns, and this message belongs to none.
             turn = None
         number = one.turn
         if turn is not None:
@@ -205,7 +205,7 @@ def _insert_messages(conversation_id: int, placed: Sequence[_Placed]) -> None:
 
 
 def _link(unfinished: Unfinished, placed: Sequence[_Placed], new: Sequence[_Turn]) -> int | None:
-    """Say of each new turn which message it answers; the seq of the last user message there is."""
+    """Link each new turn to the message it answers. Returns the seq of the last user message."""
     question = unfinished.question
     asking: set[int | None] = set()
     before: dict[int | None, int | None] = {}
@@ -223,7 +223,7 @@ def _link(unfinished: Unfinished, placed: Sequence[_Placed], new: Sequence[_Turn
         ).update(user_message=Subquery(first.values("pk")[:1]))
     for turn in new:
         if turn.id not in asking:
-            # Another answer to a question that was asked before.
+            # Another answer to a question of an earlier turn.
             asked = Message.objects.filter(conversation=conversation_id, seq=before[turn.id] or 0)
             Turn.objects.filter(pk=turn.id).update(user_message=asked.values("pk")[:1])
     return question

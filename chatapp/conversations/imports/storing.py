@@ -1,8 +1,8 @@
-"""Storing a conversation that was read from a foreign file: whole or not at all, and once.
+"""The storing of an imported conversation: completely or not at all, and only once.
 
-A long conversation is stored in portions, so that nobody waits for one long transaction. Until the
-last of them it is marked ``importing`` and counts as deleted, so that no query of its owner finds
-it; what an import that broke off has left is taken away in portions too.
+A long conversation is stored in portions, so that no transaction is long. Until the last portion it
+is marked ``importing`` and counts as deleted, so that its owner's queries do not find it. The rest
+of an interrupted import is deleted in portions too.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from chatapp.transfer.values import ForeignConversation, Identity, OwnState
 from compression import store
 from compression.database import across
 
-# Versions of a summary that are stored in one transaction, which takes them 15 ms.
+# Versions of a summary stored in one transaction, which take 15 ms.
 VERSIONS_AT_ONCE = 20
-# What is told of a conversation that is here already.
+# The fields reported of a conversation that was imported before.
 _TOLD = ("code", "deleted_at", "source_fingerprint")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImportedConversation:
-    """The place of an import."""
+    """The conversation that an import led to."""
 
     code: str
     created: bool
     """False: the same conversation had been imported before, and nothing was changed."""
     deleted: bool = False
-    """The one imported before lies in the bin."""
+    """The conversation that was imported before is deleted."""
     earlier: str = ""
-    """The code of a shorter or longer state of the same conversation that is here as well."""
+    """The code of a shorter or longer import of the same conversation, if there is one."""
 
 
 def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | None:
-    """The person's conversation that was made from the same one, if there is one.
+    """The person's conversation with this identity, if there is one.
 
-    What an older release imported was known by its content alone: the first conversation with that
-    content is taken for it, and known by its whole identity from then on.
+    Older releases stored only a fingerprint of the content. The first conversation with the same
+    content is then taken to be it, and gets the whole identity.
     """
     known = Conversation.objects.filter(
         owner_id=owner_id, source_fingerprint__in={identity.whole, identity.content}
@@ -76,7 +76,7 @@ def begin_import(
     keep_system_prompt: bool = False,
     job_id: int | None = None,
 ) -> Unfinished:
-    """Store a conversation without its messages, which nobody sees before :func:`finish_import`."""
+    """Store a conversation without messages; it stays hidden until :func:`finish_import`."""
     now = datetime.now(UTC)
     known = (one.created_at for one in foreign.messages if one.created_at)
     first = foreign.created_at or next(known, None) or foreign.updated_at or now
@@ -111,9 +111,9 @@ def begin_import(
 
 
 def add_versions(unfinished: Unfinished, own: OwnState, first: int = 0) -> int:
-    """Store some versions of the summary, in one transaction; the number of those that are stored.
+    """Store some versions of the summary in one transaction, after all messages.
 
-    ``first`` of them are stored already, and all messages.
+    ``first`` of them are stored already. Returns the number that are stored now.
     """
     through = min(first + VERSIONS_AT_ONCE, len(own.versions))
     store.bring_versions(
@@ -126,10 +126,10 @@ def add_versions(unfinished: Unfinished, own: OwnState, first: int = 0) -> int:
 
 
 def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> ImportedConversation:
-    """Let the conversation be seen, in one transaction.
+    """Make the conversation visible, in one transaction.
 
-    When the same one was imported meanwhile, that is the answer, and this one stays hidden.
-    Raises ConversationGone.
+    If the same one was imported meanwhile, returns that one, and this one stays hidden. Raises
+    ConversationGone.
     """
     own = foreign.own
     now = datetime.now(UTC)
@@ -158,7 +158,7 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
 
 
 def _earlier(unfinished: Unfinished) -> str:
-    """The code of another state of the same conversation; empty when there is none."""
+    """The code of another import of the same conversation; empty if there is none."""
     if not unfinished.identity.source:
         return ""
     others = Conversation.objects.filter(
@@ -182,11 +182,11 @@ def store_import(
     identity: Identity | None = None,
     job_id: int | None = None,
 ) -> ImportedConversation:
-    """Store a short conversation at once: one transaction, in which others wait.
+    """Store a short conversation in one transaction, for which others wait.
 
-    It has ``VERSIONS_AT_ONCE`` versions of a summary at most.
-    ``tokens`` holds the ruler tokens of each message, in their order. What was imported before is
-    found again, also when two imports of it run at the same moment.
+    It has at most ``VERSIONS_AT_ONCE`` versions of a summary. ``tokens`` are the ruler tokens of
+    each message, in order. A conversation imported before is found again, even if two imports of it
+    run at the same moment.
     """
     identity = identity or foreign.identity
     counted = [

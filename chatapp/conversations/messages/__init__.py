@@ -1,1 +1,1 @@
-"""The messages of a conversation as pages, requests and exports read them."""
+"""The messages of a conversation, for pages, requests and exports."""

@@ -1,4 +1,4 @@
-"""The contents of an export, read in pieces: a long conversation is never in memory whole."""
+"""The contents of an export, read in pieces, so that a long conversation is never in memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BATCH = 200
 
 @dataclass(frozen=True, kw_only=True)
 class ExportHead:
-    """Everything of a conversation but its messages."""
+    """A conversation without its messages."""
 
     conversation_id: int
     through_seq: int
-    """The last message that the export holds; what is written meanwhile is not in it."""
+    """The last message of the export; messages written meanwhile are not in it."""
     conversation: dict[str, Any]
     summaries: list[dict[str, Any]]
 
@@ -55,7 +55,7 @@ def export_head(user_id: int, code: str) -> ExportHead:
 def export_messages(user_id: int, head: ExportHead, after_seq: int) -> list[dict[str, Any]]:
     """The next ``BATCH`` messages after a seq, superseded ones included; empty at the end.
 
-    Empty as well when the conversation was deleted meanwhile.
+    Also empty if the conversation was deleted meanwhile.
     """
     still_there = Conversation.objects.filter(
         pk=head.conversation_id, owner_id=user_id, deleted_at__isnull=True
@@ -69,7 +69,7 @@ def export_messages(user_id: int, head: ExportHead, after_seq: int) -> list[dict
 
 
 def _exported(row: Message) -> dict[str, Any]:
-    """Every field that belongs to the conversation, under the names of the page's JSON."""
+    """All fields of a message that belong to the conversation, named as in the page's JSON."""
     return {
         "seq": row.seq,
         "role": row.role,

@@ -1,4 +1,4 @@
-"""Marking tool results as masked: the model sees a description, the reader every word."""
+"""Masking of tool results: the model sees a description, the reader every word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compression.database import across
 
 @dataclass(frozen=True, kw_only=True)
 class Masked:
-    """Tool results as they are shown from now on."""
+    """Tool results that have just been masked."""
 
     event_no: int
     messages: tuple[MessageView, ...]
@@ -26,10 +26,10 @@ class Masked:
 
 @transaction.atomic
 def mask(conversation_id: int, tokens: Mapping[int, int]) -> Masked:
-    """Mask the tool results with these seqs, each at most once; those that it changed.
+    """Mask the tool results with these seqs, each at most once. Returns those that it changed.
 
-    ``tokens``: by seq, ruler tokens of what the model is sent in a result's place from now on;
-    every sum of a conversation's tokens goes by them.
+    ``tokens``: seq → ruler tokens of the line that replaces the result, which count from now on
+    wherever the conversation's tokens are added up.
     """
     row = Conversation.objects.filter(pk=conversation_id)
     row.update(event_no=F("event_no") + 1)

@@ -1,5 +1,5 @@
-"""The size of a conversation's next request: tokens of the tail that is sent, and what providers
-counted for its last requests.
+"""The size of a conversation's next request: the tokens of the tail, and what providers counted
+for its last requests.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from chatapp.conversations.messages.stored import as_values, live
 from chatapp.models import Conversation
 from compression.planning.projection import Report
 
-# A tail of so many messages is counted as it is sent, with what the program puts in for turns that
-# got no reply. A longer one is summed up by the database, which knows nothing of these.
+# Messages up to which the tail is counted exactly, with the notices for turns without a reply. A
+# longer tail is added up by the database, which does not know these notices.
 MOST_COUNTED = 500
-# Characters of a message that show whether there is a text.
+# Characters read from a message to see whether it has text.
 A_LOOK = 64
-# What a message is counted by, of the fields of a StoredMessage.
+# The fields of a StoredMessage by which its tokens are counted.
 COUNTED = ("seq", "role", "text", "token_count", "tool_calls", "tool_call_id", "turn_open")
-# So many of the last turns are looked at for what a provider counted: some may have failed.
+# Latest turns searched for a provider's count; some of them may have failed.
 LOOKED_AT = 10
 
 
 def tail_tokens(row: Conversation) -> int:
-    """Ruler tokens of what is sent verbatim."""
+    """Ruler tokens of the part of the tail that is sent."""
     after = max(row.compressed_through, row.truncated_through)
     found = live(row.pk).filter(seq__gt=after)
     if row.next_seq - 1 - after > MOST_COUNTED:
@@ -34,7 +34,7 @@ def tail_tokens(row: Conversation) -> int:
 
 
 def reports(row: Conversation) -> tuple[tuple[str, Report], ...]:
-    """The providers' counts of the last requests, newest first, each with its model."""
+    """The providers' counts of the latest requests, newest first, each with its model."""
     turns = row.turns.filter(finished_at__isnull=False).order_by("-event_no")[:LOOKED_AT]
     return tuple(
         (model, Report(counted=counted, reported=reported))

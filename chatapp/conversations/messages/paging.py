@@ -1,4 +1,4 @@
-"""The messages of a conversation that a page shows: never all of a long one."""
+"""The messages that a page shows: always a limited number."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from chatapp.models import Conversation, Message
 
 FIRST_MESSAGES = 30
 OLDER_MESSAGES = 50
-# Of a page that is opened at a message, so many stand above it.
+# Messages above the one that a page is opened at.
 ABOVE = 10
-# A reply that failed before its first word is replaced by a retry, and nothing is lost with it.
+# Excludes replies that failed before their first word: a retry replaces them without any loss.
 _SAID = ~Q(text="", tool_calls=[])
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePage:
-    """Some messages in a row, oldest first."""
+    """Consecutive messages, oldest first."""
 
     messages: list[Message]
     has_older: bool = False
@@ -26,14 +26,14 @@ class MessagePage:
 
 
 def with_turns(rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Messages with their turns in the same query, without the turns' long fields."""
+    """Messages joined with their turns, without the turns' long fields."""
     return rows.select_related("turn").defer("turn__manifest", "turn__error")
 
 
 def for_screen(rows: QuerySet[Message]) -> QuerySet[Message]:
-    """Messages with their turns; ``replaced_at`` is set where superseded ones stand right before.
+    """Messages with their turns; ``replaced_at`` is set if superseded ones stand right before.
 
-    One step back along the index tells, however many messages were superseded together.
+    One step back in the index tells that, however many messages were superseded together.
     """
     before = Message.objects.filter(
         Q(superseded_at=None) | _SAID,
@@ -51,9 +51,9 @@ def message_page(
     after: int | None = None,
     around: int | None = None,
 ) -> MessagePage:
-    """The newest messages; or those before a seq, after one, or with one of them in their midst.
+    """The newest messages, or those before a seq, after a seq, or around one.
 
-    A message that is not there any more (``around``) is where it would be.
+    ``around`` may be a message that no longer exists; the page then shows where it would be.
     """
     rows = for_screen(row.messages.all())
     if around is not None:

@@ -1,4 +1,4 @@
-"""Pinned messages: from before the boundary they are quoted in every request."""
+"""Pinned messages, which every request quotes once they lie before the boundary."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from compression.database import across
 def pin(
     user_id: int, code: str, seq: int, *, on: bool, most_tokens: int
 ) -> tuple[int, int, MessageView]:
-    """Pin or unpin a message; conversation id, ``event_no``, and the message as it is now.
+    """Pin or unpin a message. Returns conversation id, ``event_no``, and the changed message.
 
     All pins together may have ``most_tokens`` ruler tokens. Raises NotFound, and InvalidInput
-    when that is exceeded or a tool's message is to be pinned.
+    when that is exceeded or the message is a tool's.
     """
     row = owned(user_id, code)
     Conversation.objects.filter(pk=row.pk).update(event_no=F("event_no") + 1)

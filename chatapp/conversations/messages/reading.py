@@ -1,4 +1,4 @@
-"""The reads of screens and requests: pages, catch-ups and the snapshot that a request is made of.
+"""The reads for screens and requests: pages, changes, and the snapshot for a request.
 
 Each function reads in one unit of work; summary and boundary always come from one row.
 """
@@ -33,16 +33,16 @@ from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Tu
 from compression.database import across, snapshot
 from compression.store import compression_state
 
-# A catch-up sends at most this many changed messages; a page shows fewer.
+# Most changed messages sent after a reconnect; a page shows fewer.
 STATE_MESSAGES = 200
 QUIET_ENDS = (TurnStatus.COMPLETE,)
-# Makes the context view of a conversation with so many ruler tokens in its tail. Windows and
-# calibrations are known above this room.
+# Makes the context view from a conversation and its tail's ruler tokens. Passed in, because this
+# package knows neither windows nor calibrations.
 ContextBuilder = Callable[[Conversation, int], ContextView]
 
 
 def message_view(row: Message) -> MessageView:
-    """A stored message as it is shown; ``paging.for_screen`` fetches what that needs."""
+    """A stored message in the form that is shown; needs a row from ``paging.for_screen``."""
     turn = row.turn if row.role == MessageRole.ASSISTANT else None
     ended = turn is not None and turn.finished_at is not None and not row.tool_calls
     return MessageView(
@@ -69,7 +69,7 @@ def message_view(row: Message) -> MessageView:
 
 
 def usage_view(turn: Turn) -> dict[str, Any]:
-    """The tokens and the cost of a turn; None where nobody said."""
+    """The tokens and the cost of a turn; None for figures that were not reported."""
     return {
         "prompt_tokens": turn.prompt_tokens,
         "completion_tokens": turn.completion_tokens,
@@ -91,7 +91,7 @@ def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
 
 
 def _turn_view(row: Turn, replies: list[tuple[int, int]]) -> TurnView:
-    """``replies``: seq and ruler tokens of each of its assistant messages, oldest first."""
+    """``replies``: seq and ruler tokens of each of the turn's assistant messages, oldest first."""
     first, last = (replies[0][0], replies[-1][0]) if replies else (None, None)
     text, reasoning = "", ""
     if row.finished_at is None and last is not None:
@@ -119,7 +119,7 @@ def _turn_view(row: Turn, replies: list[tuple[int, int]]) -> TurnView:
 
 
 def conversation_view(row: Conversation) -> ConversationView:
-    """The conversation itself as it is shown."""
+    """The conversation's own figures and settings."""
     return ConversationView(
         code=str(row.code),
         title=row.title,
@@ -149,7 +149,7 @@ def stored_messages(
 
 
 def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
-    """The basis of a request without its tail. Expects ``row`` freshly read."""
+    """The snapshot for a request without its tail. Expects ``row`` freshly read."""
     pinned: tuple[StoredMessage, ...] = ()
     if row.compressed_through:
         rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
@@ -169,7 +169,7 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
         truncated_through=row.truncated_through,
         event_no=row.event_no,
         reports=reports(row),
-        # Digits: the ruler counts a token for three, so that no version's frame weighs more.
+        # Digits, because three of them are one ruler token: all versions' marks have the same size.
         mark=f"=== {int(digest, 16) % 10**18:018d} ===",
         pinned=pinned,
         threshold=row.threshold,
@@ -180,19 +180,19 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
 
 @snapshot()
 def owned_snapshot_without_tail(user_id: int, code: str) -> ConversationSnapshot:
-    """The basis of the person's next request without its tail. Raises NotFound."""
+    """The snapshot for the person's next request without its tail. Raises NotFound."""
     return snapshot_without_tail(owned(user_id, code))
 
 
 @snapshot()
 def snapshot_with_tail(conversation_id: int) -> ConversationSnapshot:
-    """The basis of the next request. Raises NotFound for a deleted conversation."""
+    """The snapshot for the next request. Raises NotFound for a deleted conversation."""
     return _with_tail(_present(conversation_id))
 
 
 @snapshot()
 def unlocked_snapshot_with_tail(conversation_id: int) -> ConversationSnapshot | None:
-    """The same; None while a compression runs that the conversation waits for."""
+    """The same; None while a compression locks the conversation."""
     row = _present(conversation_id)
     return None if compression_state(row).locks_input else _with_tail(row)
 
@@ -213,7 +213,7 @@ def _with_tail(row: Conversation) -> ConversationSnapshot:
 def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) -> PageView:
     """The content of a page: the newest messages, or those at ``place``. Raises NotFound.
 
-    ``place`` is one of ``before``, ``after`` and ``around``, a seq, as for
+    ``place`` is ``before``, ``after`` or ``around`` a seq, as for
     :func:`chatapp.conversations.messages.paging.message_page`.
     """
     row = owned(user_id, code)
@@ -238,8 +238,8 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
 def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageView:
     """The changes since ``after`` (an ``event_no``); all that a page shows when it is 0.
 
-    The reply that is being written is among the messages in any case: its text grows without
-    raising a number. Raises NotFound for a deleted conversation.
+    The reply being written is always among the messages, since its text grows without changing a
+    number. Raises NotFound for a deleted conversation.
     """
     row = _present(conversation_id)
     rows = for_screen(row.messages.all()).order_by("-seq")

@@ -24,14 +24,14 @@ _FIELDS = tuple(field.name for field in fields(StoredMessage))
 
 
 def live(conversation_id: int) -> QuerySet[Message]:
-    """The messages that no regeneration or edit has superseded."""
+    """The messages that are not superseded."""
     return Message.objects.filter(conversation_id=conversation_id, superseded_at__isnull=True)
 
 
 def as_values(
     rows: QuerySet[Message], *, names: Collection[str] = _FIELDS, characters: int | None = None
 ) -> list[StoredMessage]:
-    """The rows in order of seq. Model instances would cost three times as much.
+    """The rows as values, in order of seq; model instances would take three times as long.
 
     Fields beside ``names`` have their defaults; of the text no more than ``characters`` are read.
     """

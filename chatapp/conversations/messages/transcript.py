@@ -9,12 +9,12 @@ from compression.types import Item
 
 
 class StoredTranscript:
-    """Implements :class:`compression.ports.Transcript` on the stored messages."""
+    """A :class:`compression.ports.Transcript` of the stored messages."""
 
     def items(
         self, conversation_id: int, *, after_seq: int, through_seq: int | None = None
     ) -> Sequence[Item]:
-        """Live messages with ``after_seq`` < seq <= ``through_seq``; no reply that is not begun."""
+        """Live messages with ``after_seq`` < seq <= ``through_seq``; replies not begun left out."""
         return [
             one.as_item()
             for one in stored_messages(

@@ -1,1 +1,1 @@
-"""Summaries as the person sees them: their versions, and the compression that is under way."""
+"""Summaries for the screen: their versions, and the present compression."""

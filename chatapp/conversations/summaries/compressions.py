@@ -1,4 +1,4 @@
-"""The summary of a conversation as a screen shows it, and the messages it stands for."""
+"""The summary of a conversation for the screen, and its present compression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compression.types import Progress, Trigger
 
 
 def compression_view(row: Conversation) -> CompressionView:
-    """The active summary and the run under way. Expects ``row`` freshly read."""
+    """The active summary and the present run. Expects ``row`` freshly read."""
     state = store.compression_state(row)
     active = None
     if row.compression_version:
@@ -32,7 +32,7 @@ def compression_view(row: Conversation) -> CompressionView:
         started_at=state.started_at,
         messages_under_way=row.compressing_messages if state.running else 0,
         **(_progress(row) if state.running else {}),
-        # Any other is made up for by the next turn, or by answering again.
+        # The next turn makes up for other interrupted runs.
         interrupted=state.died is Trigger.MANUAL,
         version=row.compression_version,
         boundary=row.compressed_through,
@@ -57,7 +57,7 @@ def compression_view(row: Conversation) -> CompressionView:
 
 
 def _made_by(active: Summary) -> str:
-    """The trigger of the version, or of the one that it restores; empty where that is none."""
+    """The trigger of the version, or of the one that it restores; empty if there is none."""
     if active.restored_from is None:
         return active.trigger
     restored = Summary.objects.filter(
@@ -67,19 +67,19 @@ def _made_by(active: Summary) -> str:
 
 
 def takes_in(conversation_id: int, messages: int) -> None:
-    """Store how many messages the run under way takes in, for pages of every process."""
+    """Store how many messages the present run covers, for pages of every process."""
     Conversation.objects.filter(pk=conversation_id).update(compressing_messages=messages)
 
 
 def is_at(conversation_id: int, progress: Progress) -> None:
-    """Store which part the run under way is at, for pages of every process."""
+    """Store which part the present run is at, for pages of every process."""
     part = {name: value for name, value in asdict(progress).items() if name != "tokens_written"}
     running = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
     running.update(compressing_part=part)
 
 
 def _progress(row: Conversation) -> dict[str, Any]:
-    """How far the run under way is: as this process knows it, else as it was stored last."""
+    """The progress of the present run as this process knows it, else as it was last stored."""
     progress = compression_progress.of(row.pk) or Progress(**row.compressing_part)
     left = progress.seconds_left
     return {
@@ -93,7 +93,7 @@ def _progress(row: Conversation) -> dict[str, Any]:
 
 
 def _truncated(row: Conversation) -> int:
-    """How many messages after the boundary are left out of requests."""
+    """Number of messages after the boundary that are left out of requests."""
     if row.truncated_through <= row.compressed_through:
         return 0
     left_out = live(row.pk).filter(seq__gt=row.compressed_through, seq__lte=row.truncated_through)
@@ -101,7 +101,7 @@ def _truncated(row: Conversation) -> int:
 
 
 def _truncated_because(row: Conversation) -> str:
-    """Why no summary stands for the messages that are left out."""
+    """The reason why the left-out messages are not summarised."""
     if row.compression_off:
         return "compression is turned off for this conversation"
     past = store.breaker(row.pk)

@@ -1,4 +1,4 @@
-"""The versions of a conversation's summary, as the person may see them."""
+"""The versions of a conversation's summary, for the person."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from compression.ledger.ledger import to_json
 
 
 def versions(user_id: int, code: str) -> list[dict[str, Any]]:
-    """Every version, newest first, as JSON. Raises NotFound."""
+    """All versions, newest first, as JSON. Raises NotFound."""
     return versions_of(owned(user_id, code).pk)
 
 
 def versions_of(conversation_id: int) -> list[dict[str, Any]]:
-    """The versions of a conversation that is known to be the person's."""
+    """The same for a conversation that is known to be the person's."""
     found = store.versions(conversation_id)
     triggers = {one.version: str(one.trigger) for one in found}
     return [{**_shown(one), "instead_of": triggers.get(one.version - 1, "")} for one in found]
 
 
 def exported_versions(conversation_id: int) -> list[dict[str, Any]]:
-    """The same with all that makes them whole again: the ledger, and of what they were made."""
+    """All versions with everything needed to import them: ledger and sources too."""
     exported = []
     for one in store.versions(conversation_id):
         entries, narrative = to_json(one.ledger)
@@ -72,7 +72,7 @@ def carried(user_id: int, code: str) -> Carried:
     if row.continued_from_id is None:
         return Carried()
     first = next((one for one in store.versions(row.pk) if one.version == 1), None)
-    # The boundary of a summary that was brought along is 0: it stands for no message here.
+    # A summary that was carried over has boundary 0: it stands for no message here.
     if first is None or first.through_seq or first.restored_from is not None:
         return Carried()
     earlier = Conversation.objects.filter(

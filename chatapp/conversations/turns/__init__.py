@@ -1,1 +1,1 @@
-"""A turn as it is stored: begun, replaced, written by its process, ended; and the limits on it."""
+"""Stored turns: begun, replaced, written by their process, ended; and the limits on them."""

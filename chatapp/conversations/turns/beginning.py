@@ -1,4 +1,4 @@
-"""New conversations that are made for a message: both are stored, or neither is."""
+"""New conversations made for a message; conversation and message are stored together."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class First:
     text: str
     client_msg_id: uuid.UUID
     tokens: int
-    """Of the ruler."""
+    """Ruler tokens of the text."""
     model: str
     process_id: str
     """The process that will run the turn."""
     require_fit: Callable[[ConversationSnapshot], None]
-    """Raises MessageTooLarge for a conversation into which the message does not fit."""
+    """Raises MessageTooLarge for a conversation that the message does not fit into."""
 
 
 def _begun_with(user_id: int, client_msg_id: uuid.UUID) -> str | None:
-    """The code of the person's conversation whose first message has this id, if there is one."""
+    """The code of the person's conversation whose first message has this id, if any."""
     code = (
         Conversation.objects.filter(
             owner_id=user_id, messages__client_msg_id=client_msg_id, messages__seq=1
@@ -46,9 +46,9 @@ def _begun_with(user_id: int, client_msg_id: uuid.UUID) -> str | None:
 
 
 def _branched_with(row: Conversation, client_msg_id: uuid.UUID) -> str | None:
-    """The code of the branch of ``row`` that a message with this id was sent in, if there is one.
+    """The code of the branch of ``row`` in which a message with this id was sent, if any.
 
-    Copied messages have no such id: in a branch it is that of a message that was sent there.
+    Copied messages have no such id, so it belongs to a message that was sent in the branch.
     """
     code = (
         Conversation.objects.filter(
@@ -61,9 +61,9 @@ def _branched_with(row: Conversation, client_msg_id: uuid.UUID) -> str | None:
 
 
 def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
-    """Send it in the conversation that was just ``made`` for it, or had been when it came before.
+    """Send the message in its conversation, just ``made`` or made when it was first sent.
 
-    The second time it is asked for nothing: what was accepted once is answered as then.
+    A repeated message is answered as the first time, without any check.
     """
     if made:
         first.require_fit(snapshot_without_tail(owned(user_id, code)))
@@ -76,7 +76,7 @@ def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
         model=first.model,
         process_id=first.process_id,
     )
-    # No turn is open in what was just made, and what was made before knows the message.
+    # A new conversation has no open turn, and an older one has the message already.
     assert isinstance(accepted, Accepted)
     return replace(accepted, code=code)
 
@@ -85,8 +85,8 @@ def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
 def begin(user_id: int, first: First, settings: dict[str, str]) -> Accepted:
     """A new conversation that begins with the message; the same one for a repeated message.
 
-    Raises NotFound for a project that is not theirs, MessageTooLarge and TooManyReplies: then
-    there is no conversation.
+    Raises NotFound for a foreign project, MessageTooLarge and TooManyReplies; no conversation is
+    made then.
     """
     before = _begun_with(user_id, first.client_msg_id)
     return _send(user_id, before or create(user_id, **settings), first, made=before is None)
@@ -96,9 +96,9 @@ def begin(user_id: int, first: First, settings: dict[str, str]) -> Accepted:
 def begin_branch(
     user_id: int, code: str, seq: int, first: First, *, clears_draft: bool = False
 ) -> Accepted:
-    """A branch after message ``seq`` that goes on with the message; raises as :func:`begin`.
+    """A branch after message ``seq`` that continues with the message; raises as :func:`begin`.
 
-    ``clears_draft`` where the message was the draft: sent there, it is none here any more.
+    ``clears_draft``: the message was the draft of this conversation, which is cleared.
     """
     row = owned(user_id, code)
     before = _branched_with(row, first.client_msg_id)

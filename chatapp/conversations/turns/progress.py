@@ -23,7 +23,7 @@ from compression.database import across
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """The text that a stream has so far."""
+    """The text of a stream so far."""
 
     message_id: int
     turn: int
@@ -53,7 +53,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """An ended turn as viewers are told."""
+    """An ended turn, as announced to viewers."""
 
     conversation_id: int
     event_no: int
@@ -61,8 +61,8 @@ class Ended:
     message: MessageView | None
 
 
-# The two databases name the columns of VALUES alike. One statement for all: each statement of a
-# thread waits for Python's lock, which a busy event loop gives away every 5 ms.
+# Both databases name the columns of VALUES alike. One statement for all texts, because at each
+# statement a thread waits for the interpreter, which a busy event loop gives up every 5 ms.
 _CHECKPOINT = """
     UPDATE chatapp_message SET text = grown.column2, reasoning = grown.column3
     FROM (VALUES {rows}) AS grown
@@ -72,11 +72,11 @@ _CHECKPOINT = """
 
 @transaction.atomic
 def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
-    """Store the texts of streams; the messages among them that are streaming no more.
+    """Store the texts of streams. Returns the ids of messages that are no longer streaming.
 
-    Those are left alone: another process ended their turns, and their final text is stored. For
-    200 streams of 1,000 characters it takes 1 ms on SQLite and 10 ms on PostgreSQL, of which this
-    process works 1 and 4.
+    Those are not changed: another process ended their turns, and their final text is stored. For
+    200 streams of 1,000 characters it takes 1 ms on SQLite and 10 ms on PostgreSQL; 1 and 4 ms of
+    that are work of this process.
     """
     values = [part for one in checkpoints for part in (one.message_id, one.text, one.reasoning)]
     statement = _CHECKPOINT.format(rows=", ".join(["(%s, %s, %s)"] * len(checkpoints)))
@@ -92,7 +92,7 @@ def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
 
 
 def renew(process_id: str, turn_ids: Sequence[int]) -> set[int]:
-    """Renew the leases of this process; the turns that are no longer its own."""
+    """Renew this process's leases. Returns the turns that it no longer holds."""
     mine = Turn.objects.filter(
         pk__in=turn_ids, lease_token=process_id, finished_at=None, lease_expires_at__gt=Now()
     )
@@ -101,7 +101,7 @@ def renew(process_id: str, turn_ids: Sequence[int]) -> set[int]:
 
 
 def stops_requested(turn_ids: Sequence[int]) -> list[int]:
-    """Those of the turns that somebody wants stopped."""
+    """The turns among these that somebody asked to stop."""
     return list(
         Turn.objects.filter(pk__in=turn_ids, stop_requested_at__isnull=False).values_list(
             "pk", flat=True
@@ -110,12 +110,12 @@ def stops_requested(turn_ids: Sequence[int]) -> list[int]:
 
 
 def store_retry_notice(turn_id: int, error: dict[str, Any]) -> None:
-    """Why nothing comes yet; the first piece, or the turn's end, says otherwise."""
+    """Store why a reply is late; its first piece or the turn's end clears that."""
     Turn.objects.filter(pk=turn_id, finished_at=None).update(retry_notice=error)
 
 
 def first_tokens(turn_ids: Sequence[int]) -> None:
-    """The first pieces of these turns' replies came."""
+    """Note the time of the first pieces of these turns' replies."""
     if turn_ids:
         Turn.objects.filter(pk__in=turn_ids, finished_at=None).update(
             status=TurnStatus.STREAMING,
@@ -132,7 +132,7 @@ def set_truncated(conversation_id: int, through: int) -> None:
 
 
 def _number(conversation_id: int) -> int:
-    """One more stored change of the conversation, whose row is held from here on."""
+    """Count one more stored change of the conversation, whose row stays locked."""
     Conversation.objects.filter(pk=conversation_id).update(
         event_no=F("event_no") + 1, updated_at=Now()
     )
@@ -144,7 +144,7 @@ _ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
 
 @transaction.atomic
 def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
-    """Give a turn its one terminal status; None when it had one or another process holds it."""
+    """Give a turn its one terminal status; None if it had one or another process holds it."""
     found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
     conversation_id = found.first()
     if conversation_id is None:
@@ -193,7 +193,7 @@ INTERRUPTED = "interrupted"
 
 
 def interruption(*, kept: bool) -> dict[str, Any]:
-    """The error of a reply whose process ended; ``kept``: it had text, which is stored."""
+    """The error of a reply whose process died; ``kept``: it had text, which is stored."""
     return {
         "code": INTERRUPTED,
         "message": "The server stopped while this reply was written. What was stored of it is kept."
@@ -220,7 +220,7 @@ def sweep(count: Callable[[str], int]) -> list[Ended]:
 
 
 def expire_open_turns() -> None:
-    """Have the next sweep end every open turn: no process lives that could run one."""
+    """Make the next sweep end every open turn, when no process lives that could run one."""
     Turn.objects.filter(finished_at=None).update(lease_expires_at=Now() - LEASE)
 
 

@@ -1,4 +1,4 @@
-"""Another text or another answer in the place of what was said: that is superseded, never lost."""
+"""Replacing messages by another text or another answer; the earlier ones are superseded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compression.database import across
 
 
 def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
-    """Mark the live messages from ``from_seq`` on as superseded; expects the row held."""
+    """Mark the live messages from ``from_seq`` on as superseded. Expects the row locked."""
     rows = list(paging.with_turns(live(row.pk)).filter(seq__gte=from_seq).order_by("seq"))
     now = timezone.now()
     for one in rows:
@@ -37,10 +37,10 @@ def _must_be_free(row: Conversation, seq: int) -> None:
 def regenerate(
     user_id: int, code: str, *, model: str, process_id: str, seq: int | None = None
 ) -> Accepted:
-    """Answer a user message again (the last one unless ``seq`` names an answer or a question).
+    """Answer a user message again: the last one, or the one that ``seq`` is or answers.
 
-    What followed is superseded. Raises NotFound, TurnOpen, TooManyReplies, and Summarised below
-    the boundary.
+    The messages after it are superseded. Raises NotFound, TurnOpen, TooManyReplies, and Summarised
+    below the boundary.
     """
     row = locked(user_id, code)
     questions = paging.for_screen(live(row.pk)).filter(role=MessageRole.USER)
@@ -52,7 +52,7 @@ def regenerate(
     _must_be_free(row, question.seq)
     changed = _supersede(row, question.seq + 1)
     if question.seq <= row.truncated_through:
-        # The question would be left out of its own request; what must go is decided anew.
+        # The question would be left out of its own request, so truncation is decided anew.
         Conversation.objects.filter(pk=row.pk).update(truncated_through=0)
     return begin(
         row,

@@ -1,4 +1,4 @@
-"""Beginning a turn: the one transaction after which a message is never lost and never doubled."""
+"""The beginning of a turn: the transaction that makes sure no message is lost or doubled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEASE = timedelta(seconds=30)
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A turn that begins, or the one that a repeated send had begun."""
+    """A turn that begins, or the one that the same message began before."""
 
     conversation_id: int
     owner_id: int
@@ -37,25 +37,25 @@ class Accepted:
     event_no: int
     model: str
     code: str = ""
-    """Of the conversation that was made for it, if one was."""
+    """Code of the conversation, if one was made for the message."""
     fresh: bool
-    """False: the same ``client_msg_id`` came before, nothing was started."""
+    """False: the same ``client_msg_id`` came before, and nothing was started."""
     messages: tuple[MessageView, ...] = ()
-    """Stored just now: the user's message and the empty reply."""
+    """The messages just stored: the user's message and the empty reply."""
     changed: tuple[MessageView, ...] = ()
-    """Superseded just now, and the question that is answered again."""
+    """The messages just superseded, and the question that is answered again."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Queued:
-    """The text waits as the conversation's draft and is sent when the open turn ends."""
+    """The text waits as the conversation's draft, and is sent when the open turn ends."""
 
     conversation_id: int
     event_no: int
 
 
 def locked(user_id: int, code: str) -> Conversation:
-    """The person's conversation, its row held until the transaction ends."""
+    """The person's conversation, its row locked until the transaction ends. Raises NotFound."""
     mine = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), deleted_at=None)
     row = mine.select_for_update().first()
     if row is None:
@@ -64,12 +64,12 @@ def locked(user_id: int, code: str) -> Conversation:
 
 
 def open_turn(row: Conversation) -> int | None:
-    """The id of the turn that is open."""
+    """The id of the open turn, if there is one."""
     return row.turns.filter(finished_at__isnull=True).values_list("pk", flat=True).first()
 
 
 def _allocate(row: Conversation, count: int) -> int:
-    """Take ``count`` seqs and one ``event_no`` of the held row, archived no more; the first seq."""
+    """Take ``count`` seqs and one ``event_no``; unarchives the row. Returns the first seq."""
     first = row.next_seq
     row.next_seq += count
     row.event_no += 1
@@ -126,9 +126,9 @@ def begin(
     question: Message | None = None,
     changed: tuple[MessageView, ...] = (),
 ) -> Accepted:
-    """Store the user's message (unless ``question`` is one already), the turn, the empty reply.
+    """Store the turn, the empty reply, and the user's message unless it exists (``question``).
 
-    Raises TooManyReplies, DailyLimit.
+    Raises TooManyReplies and DailyLimit.
     """
     reply_limit.require_within_limit(row.owner_id)
     first = _allocate(row, 1 if question else 2)
@@ -138,13 +138,13 @@ def begin(
         question = _ask(row, turn, first, text or "", client_msg_id, tokens)
         stored.append(question)
     else:
-        # The question belongs to the turn that answers it now: an open turn is never compressed.
+        # The question now belongs to the new turn, so that an open turn is never compressed.
         question.turn, question.event_no = turn, row.event_no
         question.save(update_fields=["turn", "event_no"])
         changed = (*changed, message_view(question))
     stored.append(reply := _empty_reply(row, turn))
     if changed:
-        # They may stand in the place of others, which only the database knows.
+        # Whether they replace other messages must be read from the database.
         stored = list(for_screen(row.messages.filter(seq__gte=first)).order_by("seq"))
     return Accepted(
         conversation_id=row.pk,
@@ -174,12 +174,12 @@ def _empty_reply(row: Conversation, turn: Turn) -> Message:
 
 
 def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:
-    """The turn that this ``client_msg_id`` began, if it came before."""
+    """The turn that this ``client_msg_id`` began, if it was sent before."""
     found = row.messages.filter(client_msg_id=client_msg_id).values_list("pk", "seq", "turn_id")
     pk, seq, turn_id = found.first() or (None, None, None)
     if turn_id is None:
         return None
-    # The first turn that answered it: a regeneration gives the message another one.
+    # The first turn that answered it: a regeneration gives the message another turn.
     turn_id = (
         row.turns.filter(user_message=pk).order_by("pk").values_list("pk", flat=True).first()
     ) or turn_id
@@ -211,12 +211,12 @@ def accept(
     process_id: str,
     last_seen_seq: int | None = None,
 ) -> Accepted | Queued:
-    """Store a message and begin its turn; while a turn is open, let it wait as the draft.
+    """Store a message and begin its turn; while a turn is open, queue the message as the draft.
 
-    ``tokens`` are ruler tokens of the message; ``process_id`` names who will run the turn.
-    Once this returns and its transaction is committed, the message survives anything. Raises
-    NotFound, TurnOpen when another message waits already, TooManyReplies, DailyLimit, and MovedOn
-    when the sender had not seen the conversation's last message (``last_seen_seq``).
+    ``tokens`` are the message's ruler tokens; ``process_id`` is the process that will run the turn.
+    Once this returns, the message is stored for good. Raises NotFound, TurnOpen when another
+    message is queued already, TooManyReplies, DailyLimit, and MovedOn when the sender had not seen
+    the conversation's last message (``last_seen_seq``).
     """
     row = locked(user_id, code)
     repeated = _repeated(row, client_msg_id)
@@ -227,10 +227,10 @@ def accept(
     if last_seen_seq is not None and last_seen_seq < row.next_seq - 1:
         raise MovedOn(fields={"last_seq": row.next_seq - 1})
     if row.send_when_done:
-        # Also with no turn open: what waits was acknowledged and comes first.
+        # Even with no open turn: the queued message was acknowledged and comes first.
         raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
     if open_turn(row) is not None:
-        # It would wait until tomorrow, and nobody would say so.
+        # Otherwise it would wait until tomorrow, and nobody would be told.
         spending.require_within_limit(row.owner_id)
         Conversation.objects.filter(pk=row.pk).update(
             draft=text,
@@ -254,12 +254,11 @@ def accept(
 def accept_queued(
     conversation_id: int, *, count: Callable[[str], int], model: str, process_id: str
 ) -> Accepted | None:
-    """Send the draft that waits, if it still does, no turn is open and its owner may have one.
+    """Send the queued draft, if there is one, no turn is open, and its owner may have a turn.
 
-    ``count`` gives the ruler tokens of a message; ``model`` answers where the conversation names
-    none.
+    ``count`` gives the ruler tokens of a message. ``model`` is used if the conversation names none.
     """
-    # After nearly every turn nothing waits: no transaction, for which all other writers wait.
+    # Usually nothing is queued: then no transaction is begun, for which all writers would wait.
     if not Conversation.objects.filter(pk=conversation_id, send_when_done=True).exists():
         return None
     return _accept_queued(conversation_id, count, model, process_id)
@@ -291,7 +290,7 @@ def _accept_queued(
 
 
 def orphaned_queues() -> list[int]:
-    """Conversations whose draft waits though no turn is open: a process died in between."""
+    """Conversations with a queued draft and no open turn, because a process died in between."""
     opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)
     waiting = Conversation.objects.filter(~Exists(opened), deleted_at=None, send_when_done=True)
     return list(waiting.values_list("pk", flat=True))
@@ -299,9 +298,9 @@ def orphaned_queues() -> list[int]:
 
 @transaction.atomic
 def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
-    """``edit`` the waiting text, or ``remove`` it from the queue, so that it is a draft again.
+    """``edit`` the queued text, or ``remove`` it from the queue, so that it is a draft again.
 
-    Raises NotFound, and NothingQueued when it was sent meanwhile: no edit is lost silently.
+    Raises NotFound, and NothingQueued if it was sent meanwhile, so that no edit is lost silently.
     """
     row = locked(user_id, code)
     if not row.send_when_done:
@@ -312,12 +311,13 @@ def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
 
 
 def repeated(user_id: int, code: str, client_msg_id: uuid.UUID) -> Accepted | None:
-    """The turn that this ``client_msg_id`` began, if it came before. Raises NotFound."""
+    """The turn that this ``client_msg_id`` began, if it was sent before. Raises NotFound."""
     return _repeated(owned(user_id, code), client_msg_id)
 
 
 def request_stop(user_id: int, code: str) -> tuple[int, int]:
-    """Ask for the open turn's end; (conversation id, turn id). Raises NotFound, NothingToStop."""
+    """Request the open turn's end. Returns (conversation id, turn id). Raises NotFound and
+    NothingToStop."""
     row = owned(user_id, code)
     turn = open_turn(row)
     if turn is None:

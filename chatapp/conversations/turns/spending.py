@@ -1,7 +1,7 @@
-"""The daily use of models by one person, and its limit.
+"""The daily use of models by a person, and its limit.
 
-Counted a call, as it ends: a reply that was stopped, a refused draft of a summary and a title take
-tokens as well, which no turn and no summary tells of. Without a limit nothing is counted.
+Each call is counted when it ends, since stopped replies, refused drafts of a summary and titles
+take tokens too, which no turn or summary shows. Without a limit nothing is counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Use:
 
     tokens: int = 0
     cost: Decimal = Decimal(0)
-    """US dollars, of models whose price is known."""
+    """US dollars, as far as the models' prices are known."""
 
 
 def limited() -> bool:
@@ -41,7 +41,7 @@ def used_today(owner_id: int) -> Use:
 
 
 def within_limit(owner_id: int) -> bool:
-    """Whether a person may have one more call today."""
+    """Whether a person may make one more call today."""
     if not limited():
         return True
     used = used_today(owner_id)
@@ -50,7 +50,7 @@ def within_limit(owner_id: int) -> bool:
 
 
 def require_within_limit(owner_id: int) -> None:
-    """Raises DailyLimit, which says when the next day begins."""
+    """Raise DailyLimit, with the start of the next day, if the person has reached the limit."""
     if not within_limit(owner_id):
         raise DailyLimit.until(next_day(), timezone.localtime())
 
@@ -62,7 +62,7 @@ def next_day() -> datetime:
 
 
 def conversation_within_limit(conversation_id: int) -> bool:
-    """Whether the owner of a conversation may have one more call today."""
+    """Whether the owner of a conversation may make one more call today."""
     if not limited():
         return True
     owner = Conversation.objects.filter(pk=conversation_id).values_list("owner_id", flat=True)
@@ -72,7 +72,7 @@ def conversation_within_limit(conversation_id: int) -> bool:
 
 @transaction.atomic
 def add(conversation_id: int, *, tokens: int, cost: float | None) -> None:
-    """Count a call that was made for a conversation; one that is gone counts for nobody."""
+    """Count a call made for a conversation, unless that no longer exists."""
     owner = Conversation.objects.filter(pk=conversation_id).values_list("owner_id", flat=True)
     owner_id = owner.first()
     if owner_id is None:

@@ -1,3 +1,3 @@
-"""A time is told with its zone: whose clock it is cannot be seen otherwise."""
+"""Formats for the admin: a time shows its zone, since the reader may be in another one."""
 
 DATETIME_FORMAT = "j M Y, H:i e"

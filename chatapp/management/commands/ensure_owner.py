@@ -11,12 +11,12 @@ from chatapp.accounts import signin_links
 
 
 class Command(BaseCommand):
-    """``manage.py ensure_owner``: a superuser, when there is none."""
+    """``manage.py ensure_owner``: creates a superuser if there is none."""
 
     help = "Creates the owner, a superuser without a password, when there is no superuser yet."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Says who the owner is; fails when every superuser is inactive."""
+        """Print who the owner is; fail if all superusers are inactive."""
         owner, created = signin_links.ensure_owner()
         if owner is None:
             raise CommandError("Every superuser is inactive. See manage.py createsuperuser.")

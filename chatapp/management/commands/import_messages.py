@@ -21,7 +21,7 @@ PROGRESS_SECONDS = 2.0
 
 
 class Command(BaseCommand):
-    """``manage.py import_messages FILE --owner NAME``: one file, one conversation."""
+    """``manage.py import_messages FILE --owner NAME``: imports one file as one conversation."""
 
     help = (
         "Imports a JSON list of OpenAI-style messages (role, content, tool_calls …) as one "
@@ -29,7 +29,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The file, whose it will be, and what to call it."""
+        """Add the file, its owner, and a title."""
         parser.add_argument("file", type=Path, help="JSON list of messages, UTF-8")
         parser.add_argument("--owner", required=True, help="name of the person who will own it")
         parser.add_argument(
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prints the conversation's code and path, and what was left out. Exits 1 on bad input."""
+        """Import, and print the code, the path, and what was left out. Exit 1 on bad input."""
         name, path, limit = options["owner"], options["file"], options["max_bytes"]
         owner = signin_links.find_person(name) if name else None
         if owner is None:
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
     def progress(self) -> Any:
-        """A function to be told how far it is, which says so every two seconds."""
+        """A callback that prints the progress every two seconds."""
         said = time.monotonic()
 
         def on_stored(stored: int, messages: int) -> None:
@@ -86,7 +86,7 @@ class Command(BaseCommand):
 
 
 def lines_of(report: ImportReport) -> list[str]:
-    """What to say of an import, a line each."""
+    """The result of an import, in sentences of one line each."""
     found, source = report.conversation, report.source
     path = f"/c/{found.code}/"
     if not found.created:

@@ -28,7 +28,7 @@ def _number_of_proxies(text: str) -> int:
 
 
 class Command(BaseCommand):
-    """``manage.py serve``: migrate, create the owner, print a sign-in link, and serve."""
+    """``manage.py serve``: migrates, creates the owner, prints a sign-in link, and serves."""
 
     help = (
         "Brings the database up to date, creates the owner on the first start, prints one "
@@ -36,11 +36,11 @@ class Command(BaseCommand):
     )
 
     def get_version(self) -> str:
-        """The chat's own, where Django's commands tell Django's."""
+        """The chat's version, where other commands give Django's."""
         return f"Palimpsest {VERSION}"
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Where to listen, and whether to prepare anything first."""
+        """Add the address to listen on, and whether to prepare anything first."""
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument(
             "--port", type=int, default=settings.PORT, help="port to listen on; 0 takes a free one"
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Runs until SIGTERM or SIGINT. Exits 1 with one sentence when the port is taken."""
+        """Serve until SIGTERM or SIGINT. Exit 1 with one sentence if the port is taken."""
         host, port = options["host"], options["port"]
         try:
             listener = daphne.listen(host, port)
@@ -79,7 +79,7 @@ class Command(BaseCommand):
                 lines.append(
                     self.prepare(here if host in LOOPBACK else settings.ALLOWED_ORIGINS[0])
                 )
-            # Sooner than anybody can be answered.
+            # Before anybody can be answered.
             wiring.register_process()
             daphne.serve(
                 listener,
@@ -88,11 +88,11 @@ class Command(BaseCommand):
             )
 
     def prepare(self, base_url: str) -> str:
-        """Migrate, make sure of the owner; the line to print once the server listens."""
+        """Migrate and create the owner. Returns the line to print once the server listens."""
         executor = MigrationExecutor(connection)
         if executor.migration_plan(executor.loader.graph.leaf_nodes()):
             call_command("migrate", interactive=False, verbosity=0)
-            # 20 MB of rings: every state of the models on the way.
+            # Frees 20 MB: the states of the models at each migration, which refer to one another.
             gc.collect()
         owner, _created = signin_links.ensure_owner()
         if owner is None:
@@ -100,7 +100,7 @@ class Command(BaseCommand):
         return f"Sign in: {signin_links.signin_link(owner, base_url)}"
 
     def announce(self, lines: list[str]) -> None:
-        """Print at once, also into a pipe."""
+        """Print at once, even into a pipe."""
         for line in lines:
             self.stdout.write(line)
         self.stdout.flush()

@@ -13,12 +13,12 @@ from chatapp.accounts import signin_links
 
 
 class Command(BaseCommand):
-    """``manage.py signin_link [NAME]``: one link for one person."""
+    """``manage.py signin_link [NAME]``: prints one link for one person."""
 
     help = "Prints an address that signs one person in, once, within 15 minutes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Whom, and under which address the chat is reached."""
+        """Add the person, and the address at which the chat is reached."""
         parser.add_argument("name", nargs="?", default="", help="who signs in (default: the owner)")
         parser.add_argument(
             "--base-url",
@@ -27,7 +27,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Prints the bare link. Fails with a sentence when there is no such person."""
+        """Print the bare link. Fail with a sentence if there is no such person."""
         name = options["name"]
         person = signin_links.find_person(name)
         if person is None and name:

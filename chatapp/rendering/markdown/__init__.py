@@ -1,9 +1,9 @@
-"""Markdown to safe HTML, whole or as it streams in. Pure: no request, no settings, no database.
+"""Markdown as safe HTML, whole or while it streams. Pure: no request, no settings, no database.
 
-:func:`render` is the truth: what a page load, the admin and an export show. While a reply streams,
-:class:`StreamRenderer` sends each block once when it is complete and the open block again at each
-flush; at the end :meth:`StreamRenderer.finish` gives :func:`render` of the whole, so that the
-screen is the same as after a reload.
+:func:`render` gives the HTML of page loads, the admin and exports. While a reply streams,
+:class:`StreamRenderer` gives each complete block once, and the open block at each flush. At the end
+:meth:`StreamRenderer.finish` gives :func:`render` of the whole reply, so that the screen is the
+same as after a reload.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bare addresses of the web, ``https://…`` and ``http://…``, as links.
+"""Links for bare web addresses, ``https://…`` and ``http://…``.
 
-A rule of ours since linkify-it-py is quadratic: 20 kB of ``://`` took it 2.7 s. This one looks at
-each character once, and finds nothing that only might be meant as an address (``example.com``).
+This is a rule of our own, because linkify-it-py is quadratic: 20 kB of ``://`` took it 2.7 s. This
+rule reads each character once, and ignores what may not be an address (``example.com``).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Final
 
 from markdown_it.rules_inline import StateInline
 
-#: What may stand before the colon, with the character before that.
+#: The scheme before the colon, with the character before it.
 _scheme = re.compile(r"(?<![a-zA-Z0-9.+-])https?$", re.IGNORECASE)
 _SCHEME_LENGTH: Final = len("-https")
-#: Brackets, quotes and signs of other scripts end an address; letters of any script belong to it.
+#: Letters of any script belong to an address; brackets, quotes and other scripts' signs end it.
 _rest = re.compile(r"://[^\W_][\w.~:/?#@!$&'()*+,;=%-]*")
-#: Signs that end a sentence or an emphasis rather than an address.
+#: Signs at the end that belong to a sentence or an emphasis, not to the address.
 _END: Final = "?!.,:;*_~'"
 
 
 def web_address(state: StateInline, silent: bool) -> bool:
-    """The inline rule: a link where an address begins before the colon at ``state.pos``."""
+    """The inline rule: a link if an address has its colon at ``state.pos``."""
     position = state.pos
     if state.src[position] != ":" or state.linkLevel:
         return False
@@ -45,7 +45,7 @@ def web_address(state: StateInline, silent: bool) -> bool:
 
 
 def _trimmed(address: str) -> str:
-    """``address`` without the punctuation of the sentence that it stands in."""
+    """``address`` without the punctuation of the sentence around it."""
     surplus = address.count(")") - address.count("(")
     end = len(address)
     while address[end - 1] in _END or (address[end - 1] == ")" and surplus > 0):

@@ -1,8 +1,8 @@
-"""The Markdown engine: one piece of text to safe HTML.
+"""The Markdown engine: safe HTML of one piece of text.
 
-CommonMark with tables and strikethrough, no HTML, links to the web and to mail addresses only; a
-bare address of the web is a link too, and a formula is set as MathML.
-Images are never loaded: they become links, since fetching one tells its server what is being read.
+CommonMark with tables, strikethrough, bare web addresses as links, and formulas as MathML. No HTML;
+links only to the web and to mail addresses. Images become links and are never loaded, since loading
+one tells its server what is being read.
 """
 
 from __future__ import annotations
@@ -42,35 +42,36 @@ from chatapp.rendering.markdown.highlight import (
 from chatapp.rendering.markdown.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
 from chatapp.text.safety import visible
 
-#: Lines with blank ones between, each of which begins with a letter and in which no sign means
-#: anything to the parser.
+#: Lines that begin with a letter, separated by blank ones, and contain no sign that means anything
+#: to the parser.
 _LINE: Final = r"""[^\W\d_][\w ,.;:?!()'"-]*"""
 _prose = re.compile(rf"{_LINE}(?:\n\n+{_LINE})*\n*")
-#: Characters up to which it is worth a look.
+#: Characters up to which a text is compared with ``_prose``.
 _PROSE_LENGTH: Final = 3_000
 
-#: How an item of a list of tasks begins, and the sign that is shown for it.
+#: The beginning of an item in a task list, and the box that is shown for it.
 _task = re.compile(r"\[([ xX])\]\s+(?=\S)")
 _BOXES: Final = {" ": "☐ ", "x": "☑ "}
 
-#: Where plain text may end: only at what a rule of ours begins or a link's text ends with. The
+#: Where plain text may end: only where one of our rules may begin, or a link's text end. The
 #: parser's own list stops at every sign, and asking all rules there costs as much as a word.
 _terminator = re.compile(r"[\n\\`*_~\[\]<]|!(?=\[)|&(?=[#A-Za-z])|:(?=//)|(?<!\$)\$\$(?!\$)")
 
 _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
 
 
-#: Characters above which the text of a table's cell is long.
+#: Characters above which the text of a table's cell counts as long.
 _LONG_CELL: Final = 40
 
 
 class Environment:
-    """State shared by the blocks of one message: link definitions, and the characters of code
-    and of formulas that may still be highlighted and set.
+    """State shared by the blocks of one message.
 
-    ``time_left`` bounds both together, in microseconds; ``work`` bounds the parsing of a piece.
-    ``continued`` says that the piece is a later part of one long fence, ``open_block`` that it is
-    still being written.
+    It holds link definitions, and how many characters may still be highlighted or set as formulas.
+
+    ``time_left``, in microseconds, limits both together; ``work`` limits the parsing of a piece.
+    ``continued``: the piece is a later part of one long fence. ``open_block``: the piece is still
+    being written.
     """
 
     def __init__(self) -> None:
@@ -83,8 +84,8 @@ class Environment:
         self.open_block = False
 
     def for_open_block(self) -> Environment:
-        """A copy for a block that is rendered again and again: it leaves no trace, and costs
-        little, since code is not highlighted before it is complete."""
+        """A copy for a block that is rendered repeatedly. Rendering with it changes nothing here,
+        and is cheap, since code is highlighted only when it is complete."""
         copy = Environment()
         copy.references = dict(self.references)
         copy.highlight_left = 0
@@ -95,7 +96,7 @@ class Environment:
         return copy
 
     def may_highlight(self, code: str) -> bool:
-        """Whether there is something left for ``code``, which is spent then."""
+        """Whether ``code`` is within what is left, which is then reduced."""
         time = len(code) * HIGHLIGHT_CHARACTER
         if len(code) > self.highlight_left or time > self.time_left:
             return False
@@ -104,7 +105,7 @@ class Environment:
         return True
 
     def may_set(self, source: str) -> bool:
-        """Whether there is something left for a formula, which is spent then."""
+        """Whether a formula is within what is left, which is then reduced."""
         time = len(source) * FORMULA_CHARACTER
         if len(source) > self.formulas_left or time > self.time_left:
             return False
@@ -116,10 +117,10 @@ class Environment:
 def render_message(text: str) -> str:
     """Safe HTML of a whole message; call it in a thread above ``cost_estimate.LARGE`` characters.
 
-    Anyone's text may go in. What comes out holds no element that loads or runs anything, no
-    attributes but ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel``,
-    ``target`` and those of MathML that only place signs, and links to http, https and mailto only.
-    A text that would take more than about 200 ms comes out as one plain paragraph.
+    The text may be anyone's. The HTML has no element that loads or runs anything, and no attributes
+    except ``class`` and ``dir`` (ours), ``href``, ``title``, ``start``, ``rel``, ``target`` and
+    those of MathML that only place signs. It links only to http, https and mailto. A text that
+    would take more than about 200 ms becomes one plain paragraph.
     """
     return render_piece(with_newlines(text), Environment(), MESSAGE_BUDGET)
 
@@ -129,12 +130,12 @@ def render_piece(text: str, environment: Environment, budget: float) -> str:
     if not text.strip():
         return ""
     if len(text) <= _PROSE_LENGTH and "_" not in text and _prose.fullmatch(text):
-        # Most of what a model says, and rendered anew at each flush: no need to parse it.
+        # Most of what models write, and rendered again at each flush: no parsing is needed.
         lines = (line.rstrip(" ") for line in text.split("\n") if line)
         return visible("".join(f"<p>{line}</p>\n" for line in lines))
     time = estimate(text)
     budget = min(budget, environment.time_left)
-    # Of a plain one too: where the whole will be plain text, the rest of its stream is.
+    # Also spent on a piece shown as plain text, so that the rest of a stream is too, as the whole.
     environment.time_left -= time
     if time > budget:
         return plain(text)
@@ -147,17 +148,17 @@ def render_piece(text: str, environment: Environment, budget: float) -> str:
 
 
 def with_newlines(text: str) -> str:
-    """``text`` with each CR LF and CR as LF, as the parser reads it."""
+    """``text`` with each CR LF and CR replaced by LF, as the parser does."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def plain(text: str) -> str:
-    """``text`` as one paragraph without any markup; the style sheet keeps its white space."""
+    """``text`` as one paragraph without markup; the style sheet keeps its white space."""
     return sanitise(f'<p class="plain">{escape(text)}</p>\n')
 
 
 class _Renderer(RendererHTML):
-    """HTML of tokens: code in figures, tables in a container that scrolls."""
+    """HTML of tokens: code in figures, tables in containers that scroll."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
@@ -206,7 +207,7 @@ def _figure(code: str, language: str, environment: Environment) -> str:
 
 
 class _Parser(MarkdownIt):
-    """CommonMark with our list of link targets."""
+    """CommonMark with our list of link schemes."""
 
     def __init__(self) -> None:
         super().__init__("commonmark", {"html": False}, renderer_cls=_Renderer)
@@ -218,11 +219,11 @@ class _Parser(MarkdownIt):
         add_formulas(self)
         self.core.ruler.push("images_to_links", _images_to_links)
         self.core.ruler.push("cell_classes", _cell_classes)
-        # Before the inline rules: "[x]" could be a link.
+        # Before the inline rules, which could take "[x]" for a link.
         self.core.ruler.before("inline", "task_boxes", _task_boxes)
 
     def validateLink(self, url: str) -> bool:
-        """Whether a target is absolute and of an allowed scheme; otherwise the source is shown."""
+        """Whether a target is absolute and its scheme allowed; otherwise the source is shown."""
         try:
             return urlsplit(url.strip()).scheme.lower() in LINK_SCHEMES
         except ValueError:  # such as an unclosed bracket in the host
@@ -230,10 +231,10 @@ class _Parser(MarkdownIt):
 
 
 def _spend(state: StateBlock, line: int, limit: int, silent: bool) -> bool:
-    """Count a look at a line. A block rule that never applies, and is asked before the others.
+    """Count one look at a line; a block rule that never applies and is asked before all others.
 
-    A quotation walks over all lines to the next blank one before it is known where it ends, which
-    may be at the second: then the lines after that are walked over again.
+    To find the end of a quotation, the parser reads all lines up to the next blank one. If the
+    quotation ends at the second line, it reads the others again.
     """
     last = line + 1
     if not silent and state.src.startswith(">", state.bMarks[line] + state.tShift[line]):
@@ -250,7 +251,7 @@ def _images_to_links(state: StateCore) -> None:
 
 
 def _without_images(tokens: list[Token], state: StateCore) -> list[Token]:
-    """``tokens`` with each image replaced by a link of its text, or by the text within a link."""
+    """``tokens`` with each image replaced by a link with its text, or within a link by the text."""
     result: list[Token] = []
     depth = 0
     for token in tokens:
@@ -272,7 +273,7 @@ def _without_images(tokens: list[Token], state: StateCore) -> list[Token]:
 
 
 def _plain_words(tokens: list[Token]) -> str:
-    """The text of an image: what its Markdown says without the markup."""
+    """The text of an image without markup."""
     words = []
     for token in tokens:
         if token.type in ("softbreak", "hardbreak"):
@@ -285,9 +286,9 @@ def _plain_words(tokens: list[Token]) -> str:
 
 
 def _cell_classes(state: StateCore) -> None:
-    """Columns are aligned by class: a style attribute would be refused by the page's policy.
+    """Align columns by class, since the page's policy refuses style attributes.
 
-    A cell of many words is marked too, so that it gets its room before the table scrolls.
+    A cell with a long text gets a class too, so that it gets enough room before the table scrolls.
     """
     for number, token in enumerate(state.tokens):
         if token.type not in ("th_open", "td_open"):
@@ -299,7 +300,7 @@ def _cell_classes(state: StateCore) -> None:
 
 
 def _task_boxes(state: StateCore) -> None:
-    """An item that begins with [ ] or [x] begins with a box, which can be read aloud and copied."""
+    """Replace [ ] or [x] at the start of an item by a box, which can be read aloud and copied."""
     for number, item in enumerate(state.tokens):
         if item.type != "list_item_open" or state.tokens[number + 1].type != "paragraph_open":
             continue
@@ -311,7 +312,7 @@ def _task_boxes(state: StateCore) -> None:
 
 def _build() -> _Parser:
     parser = _Parser()
-    # The first use compiles the rule chains, which two threads must not do at the same time.
+    # The first use compiles the rules, which two threads must not do at the same time.
     parser.render("*a*", {"environment": Environment()})
     return parser
 

@@ -1,12 +1,12 @@
-"""An estimate of how long a text takes to render, from its structure, before anyone starts.
+"""An estimate of how long a text takes to render, made from its structure beforehand.
 
-The parser's time grows with what it has to try, not only with the length: 50,000 times ``[`` take
-seconds where as much prose takes a tenth of one. The weights below are microseconds for each
-occurrence, measured with markdown-it-py 4.3 on one 2.5 GHz core. A text above its budget is shown
-as plain text, so the answer never depends on how busy the machine was.
+The parser's time depends on what it must try, not only on the length: 50,000 times ``[`` takes
+seconds, as much prose a tenth of a second. The weights below are microseconds per occurrence,
+measured with markdown-it-py 4.3 on one 2.5 GHz core. A text above its budget is shown as plain
+text, so that the result never depends on how busy the machine is.
 
-What no list of signs foretells, a rule that walks over the same lines again and again, is counted
-while the parser works: :class:`Work`.
+Rules that read the same lines again and again cannot be predicted from the signs in the text. They
+are counted while the parser works: see :class:`Work`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Final
 
 from chatapp.text.safety import hidden_runs
 
-#: Characters above which callers should render in a thread: common text of this length takes 6 ms,
-#: the most hostile 50 ms.
+#: Characters above which callers should render in a thread: ordinary text of this length takes
+#: 6 ms, the most hostile 50 ms.
 LARGE: Final = 2_000
-#: Microseconds that parsing a whole message may take: of 660 replies of models to programmers and
-#: others the longest takes 89,000. Thirty of the worst are a page.
+#: Microseconds for parsing a whole message. The longest of 660 replies of models takes 89,000. A
+#: page may have thirty of the worst.
 MESSAGE_BUDGET: Final = 100_000.0
-#: Microseconds that a whole message may take with the highlighting of its code and its formulas.
+#: Microseconds for a whole message, with highlighting and formulas.
 TOTAL_BUDGET: Final = 150_000.0
-#: Microseconds that a closed block of a stream may take: it is rendered once.
+#: Microseconds for a closed block of a stream, which is rendered once.
 CLOSED_BUDGET: Final = 40_000.0
-#: Microseconds that the open block may take at each flush.
+#: Microseconds for the open block at each flush.
 OPEN_BUDGET: Final = 25_000.0
-#: Microseconds that a character takes to highlight as code, and to set as a formula.
+#: Microseconds per character for highlighting code, and for setting a formula.
 HIGHLIGHT_CHARACTER: Final = 6.0
 FORMULA_CHARACTER: Final = 10.0
 
@@ -46,24 +46,24 @@ _WEIGHTS = (
     ("|", 3.0), ('"', 0.7), ("  \n", 20.0), ("\\\n", 10.0),
 )  # fmt: skip
 
-#: Looks at a line by the parser's block rules: so many for each line of a text, and for any text.
-#: The examples of CommonMark and GFM take 3.4 a line at most.
+#: Times that block rules may look at a line: so many for each line of a text, and so many for any
+#: text. The examples of CommonMark and GFM need at most 3.4 per line.
 _LOOKS_A_LINE: Final = 10
 _LOOKS: Final = 300
 
 
 class TooMuchWork(Exception):
-    """The parser looks at the same lines too often; the text is to be shown as plain text."""
+    """The parser looks at the same lines too often; show the text as plain text."""
 
 
 class Work:
-    """Looks at lines that parsing one text may still take, whatever the text's structure."""
+    """The looks at lines that are left for parsing one text."""
 
     def __init__(self, text: str) -> None:
         self._left = (text.count("\n") + 1) * _LOOKS_A_LINE + _LOOKS
 
     def spend(self, looks: int) -> None:
-        """Count them. Raises TooMuchWork when there were too many."""
+        """Count looks. Raises TooMuchWork when there were too many."""
         self._left -= looks
         if self._left < 0:
             raise TooMuchWork
@@ -95,7 +95,7 @@ def estimate(text: str) -> float:
 
 
 def _cells(prose: str) -> int:
-    """Cells of the tables at most: each row gets as many as the head has, written or not."""
+    """The most cells of tables: each row gets as many as the head has, written or not."""
     if "-" not in prose or ("|" not in prose and ":" not in prose):
         return 0
     count = 0
@@ -111,8 +111,8 @@ def _cells(prose: str) -> int:
 def _without_fences(text: str) -> tuple[str, int]:
     """``text`` without its fenced code, which costs little to parse, and the number of fences.
 
-    Only fences at the margin are known to be fences without a parser. One that is indented might
-    shift what lies inside and what outside, so then nothing is left out.
+    Without a parser, only fences at the margin are certain. An indented one could change what is
+    inside and what outside, so if there is any, nothing is left out.
     """
     if ("```" not in text and "~~~" not in text) or _indented_opener.search(text):
         return text, text.count("```") + text.count("~~~")

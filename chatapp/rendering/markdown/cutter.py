@@ -1,12 +1,12 @@
 """The cutting of Markdown that is still being written into finished pieces.
 
-The scanner walks over each complete line once and cuts where one top-level block surely ends:
-before a fence or a heading at the margin, after a fence's end, and at a line at the margin that
-follows a blank one, unless it may continue a list. A block that grows too long is cut all the
-same, so the open piece is bounded.
+The scanner reads each complete line once, and cuts where a top-level block surely ends: before a
+fence or heading at the margin, after the end of a fence, and at a line at the margin after a blank
+one, unless it may continue a list. A block that grows too long is cut anyway, so that the open
+piece stays bounded.
 
-It decides line by line, and for blocks too long at exact offsets. So its state depends on the
-text seen and never on the chunks it came in.
+The scanner decides at the end of each line, or, in long blocks, at exact offsets. Its state thus
+depends only on the text, not on the chunks in which it arrived.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-#: Characters an open block may have: rendering as much prose takes about 4 ms.
+#: Characters of an open block; rendering as much prose takes about 4 ms.
 OPEN_BLOCK: Final = 3_000
-#: Characters an open fence may have: it is only escaped, so the size of the fragment counts.
+#: Characters of an open fence, which is only escaped, so that only the fragment's size matters.
 OPEN_FENCE: Final = 12_000
-#: Characters of a table's head, or of a fence's first line, repeated where a long one is cut.
+#: Characters of a table's head or a fence's first line, which are repeated after a cut.
 _HEAD_LENGTH = 1_000
 
 _fence = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -31,16 +31,16 @@ _table_rule = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+$
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of the text that can be rendered alone."""
+    """A part of the text that can be rendered by itself."""
 
     text: str
-    """Markdown; newlines are ``\\n``. It begins with the repeated head of a block that was cut."""
+    """Markdown with newlines as ``\\n``; after a cut in a block it begins with the block's head."""
     continued: bool
-    """Whether it goes on with a fence that was cut because of its length."""
+    """Whether it continues a fence that was cut because of its length."""
 
 
 class Cutter:
-    """Takes a text in chunks of any size, gives back the pieces that are finished."""
+    """Takes a text in chunks of any size and returns the finished pieces."""
 
     def __init__(self) -> None:
         self._buffer = ""
@@ -60,7 +60,7 @@ class Cutter:
         self._item_start = 0  # in the buffer: where the last item of the open list begins
 
     def feed(self, text: str) -> list[Piece]:
-        """Take the next characters; the pieces they finish, in order."""
+        """Add text. Returns the pieces that it finishes, in order."""
         self._buffer += self._with_newlines(text)
         pieces: list[Piece] = []
         while True:
@@ -85,11 +85,11 @@ class Cutter:
 
     @property
     def open_length(self) -> int:
-        """Characters that have come since the last cut."""
+        """Characters since the last cut."""
         return len(self._buffer) - self._start
 
     def _with_newlines(self, text: str) -> str:
-        """``text`` with each CR LF and CR as LF; a last CR waits for what follows it."""
+        """``text`` with each CR LF and CR replaced by LF; a CR at its end waits for the next."""
         if self._carriage_return:
             text = "\r" + text
         self._carriage_return = text.endswith("\r")
@@ -98,7 +98,7 @@ class Cutter:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
     def _scan(self, end: int) -> list[Piece]:
-        """Pass over the line that ends at ``end``; the pieces that it finishes."""
+        """Read the line that ends at ``end``. Returns the pieces that it finishes."""
         begin, self._line = self._line, end + 1
         line = self._buffer[begin:end]
         if self._inside_line:
@@ -138,7 +138,7 @@ class Cutter:
         return len(bare) >= len(self._marker) and not bare.strip(self._marker[0]) and not indented
 
     def _cut_block(self, at: int) -> list[Piece]:
-        """Cut where a block ends; what comes next owes nothing to what was before."""
+        """Cut where a block ends and what follows is independent of it."""
         text = self._buffer[self._start : at]
         pieces = []
         if text.strip():
@@ -148,9 +148,9 @@ class Cutter:
         return pieces
 
     def _cut_within_block(self, limit: int) -> Piece:
-        """Cut a block that has reached its limit: before an item, a line or a word, or right there.
+        """Cut a block at its limit: before an item, a line or a word, or else at the limit.
 
-        A fence goes on as a fence and a table as a table, by a repeated head.
+        After the cut, a fence or a table continues with its head repeated.
         """
         middle = (self._start + limit) // 2
         at = limit
@@ -172,7 +172,7 @@ class Cutter:
 
 
 def _table_head(text: str) -> str:
-    """The two lines that a table begins with, when ``text`` begins with a table."""
+    """The two lines that a table begins with, if ``text`` begins with a table."""
     lines = text.split("\n", 2)
     if len(lines) < 3 or not _table_rule.match(lines[1]):
         return ""

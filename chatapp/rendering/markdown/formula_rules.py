@@ -1,8 +1,8 @@
 r"""The rules for formulas in Markdown: ``\(…\)`` in a line, ``\[…\]`` and ``$$…$$`` displayed.
 
-A single dollar stays text, since prices are commoner than formulas. The rules look each closing
-sign up in a list made once for a text, so that their time is linear whatever is opened and not
-closed. A blank line ends a formula, as in LaTeX, and as a block ends for a reply that streams.
+A single dollar stays text, since prices are commoner than formulas. The closing signs of a text are
+listed once, so that time is linear even if formulas are never closed. A blank line ends a formula,
+as in LaTeX, and as it ends a block in a streamed reply.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ _sign = re.compile(r"\\(.)|(?<!\$)\$\$(?!\$)", re.DOTALL)
 
 
 def add_formulas(parser: MarkdownIt) -> None:
-    """Have ``parser`` make tokens ``formula`` and ``formula_block``: content LaTeX, markup source.
+    """Make ``parser`` produce tokens ``formula`` and ``formula_block``.
 
-    In an environment whose ``open_block`` is true a formula that has no end yet is a token of its
-    source, ``code_inline`` or ``formula_source``.
+    Their content is the LaTeX, their markup the source with its signs. If the environment's
+    ``open_block`` is true, a formula without an end becomes a token of its source, ``code_inline``
+    or ``formula_source``.
     """
     parser.inline.ruler.before("escape", "formula", _inline)
     parser.block.ruler.before(
@@ -32,7 +33,7 @@ def add_formulas(parser: MarkdownIt) -> None:
 
 
 def _end(state: StateInline | StateBlock, opening: str, position: int) -> int:
-    """Where the formula that begins at ``position`` has its closing sign; -1 if nowhere."""
+    """Position of the closing sign of the formula that begins at ``position``; -1 if none."""
     found: dict[str, dict[str, list[int]]] = state.env.setdefault("closings", {})
     if state.src not in found:
         places: dict[str, list[int]] = {")": [], "]": [], "$$": []}
@@ -98,10 +99,10 @@ def _block(state: StateBlock, first: int, limit: int, silent: bool) -> bool:
 
 
 def _last_line(state: StateBlock, first: int, limit: int) -> int:
-    """The last line that neither a blank one nor the end of a container parts from ``first``."""
+    """The last line that is not separated from ``first`` by a blank line or a container's end."""
     runs = state.env.setdefault("formula_runs", {})
     begin, last = runs.get(state.blkIndent, (0, -1))
-    # Walked over once, whatever each line of it opens.
+    # Read once, however many formulas its lines open.
     if not begin <= first <= last:
         begin = last = first
         while (

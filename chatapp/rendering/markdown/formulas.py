@@ -1,9 +1,9 @@
-"""Mathematics in LaTeX as MathML, which every present browser shows without a script.
+"""Mathematics in LaTeX as MathML, which browsers show without a script.
 
-docutils reads the LaTeX: it is linear enough, has no macros and refuses what it does not know.
-(Looked at beside it: latex2mathml writes text through as HTML and expands macros without bound;
-math-core takes 2^n steps for n open parentheses and overflows its stack.) What is refused, too long
-or nested too deep is shown as its source.
+docutils reads the LaTeX: it is nearly linear, has no macros and refuses what it does not know.
+(Also considered: latex2mathml passes text through as HTML and expands macros without limit;
+math-core takes 2^n steps for n open parentheses and overflows its stack.) A formula that is
+refused, too long or nested too deeply is shown as its source.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from docutils.utils.math import toplevel_code
 from docutils.utils.math.latex2mathml import parse_latex_math
 from docutils.utils.math.mathml_elements import MathElement, math
 
-#: Characters a formula may have to be set; the longest derivations of models have a third of it.
+#: Characters of a formula; the longest derivations that models write have a third of that.
 FORMULA_LENGTH: Final = 2_000
-#: Characters of formulas that are set in one message: about 10 µs each.
+#: Characters of all formulas in one message, at about 10 µs each.
 FORMULA_MESSAGE: Final = 8_000
-#: Elements within each other: browsers lay each of them out several times.
+#: Nested elements; browsers lay each level out several times.
 _DEPTH: Final = 30
 
-#: Commands that models write and docutils does not know (or, as ``boldsymbol``, does not end), and
-#: what says nearly the same.
+#: Commands that models write but docutils does not know (or, for ``boldsymbol``, does not end),
+#: each with a near equivalent.
 _SYNONYMS: Final = {
     **dict.fromkeys(("big", "Big", "bigg", "Bigg", "displaystyle", "nonumber", "notag"), ""),
     **dict.fromkeys(("textbf", "textit", "textsf", "texttt", "mathop"), r"\text"),
@@ -38,15 +38,15 @@ _single_row = re.compile(r"\\(?:begin|end)\{(?:equation|math|displaymath)\*?\}")
 _rows = re.compile(r"\\(begin|end)\{(?:align|gather|split|gathered|multline|eqnarray)\*?\}")
 _array = re.compile(r"\\begin\{array\} *\{[lcr ]*\}")
 _digits = re.compile(r"(\\[dt]?frac) ?(\d) ?(\d)")
-#: A width of any size would push the page about; an optional argument with ``\]`` in it takes the
-#: reader 2^n steps.
+#: A space of any width could push the page apart; an optional argument that contains ``\]`` takes
+#: docutils 2^n steps.
 _refused = re.compile(r"\\[hm]space|\\\]")
 
 
 @lru_cache(maxsize=256)
 def formula(source: str, *, display: bool) -> str:
-    """MathML of LaTeX, not yet sanitised; empty when it cannot be set. Remembers the last ones,
-    since a block that is being written is rendered again and again."""
+    """MathML of LaTeX, not yet sanitised; empty if it cannot be set. Cached, since a block that is
+    being written is rendered repeatedly."""
     if len(source) > FORMULA_LENGTH or _refused.search(source):
         return ""
     root = math(alttext=source.strip())
@@ -58,14 +58,14 @@ def formula(source: str, *, display: bool) -> str:
             return ""
         html: str = root.toxml()
     except Exception:
-        # It raises many kinds, as an AttributeError for a brace too much; each says the same.
+        # It raises many kinds of errors, such as an AttributeError for a brace too many.
         return ""
-    # An element that only Firefox knows, whose box the style sheet draws for all.
+    # Only Firefox knows this element; the style sheet draws its box in all browsers.
     return html.replace('<menclose notation="box" ', "<mrow ").replace("</menclose>", "</mrow>")
 
 
 def source_of(source: str) -> str:
-    """A formula that is not set, as HTML: its LaTeX with the signs around it, untouched."""
+    """A formula that is not set, as HTML: its unchanged LaTeX with the signs around it."""
     return f'<code class="formula">{escape(source)}</code>'
 
 

@@ -1,4 +1,4 @@
-"""Code blocks: highlighting with classes only, and the frame around them."""
+"""Code blocks: highlighting by CSS classes, and the frame around them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pygments.lexers import get_lexer_by_name
 
 from chatapp.rendering.markdown.sanitise import HIGHLIGHT_PREFIX
 
-#: Characters of code above which a block stays plain: dense code takes about 6 µs a character.
+#: Characters of code above which a block is not highlighted; dense code takes 6 µs per character.
 HIGHLIGHT_BLOCK: Final = 8_000
-#: Characters of code highlighted in one message; the blocks after that stay plain.
+#: Characters of highlighted code in one message; later blocks are not highlighted.
 HIGHLIGHT_MESSAGE: Final = 20_000
-#: A line longer than this is minified or data; some lexers are quadratic in a line's length.
+#: Characters of a line; longer ones are minified or data, and some lexers are quadratic in them.
 HIGHLIGHT_LINE: Final = 1_000
 _LABEL_LENGTH = 40
 
-# Only these: for an unknown name Pygments would search the installed packages for plugins.
+# Only these, since for an unknown name Pygments would search the installed packages for plugins.
 _NAMES = (
     "bash c c# c++ clojure cmake cpp cs csharp css dart diff docker dockerfile elixir erlang go"
     " golang graphql haskell html hs http ini java javascript jinja js json jsx julia kotlin latex"
@@ -43,7 +43,7 @@ def language_of(info: str) -> str:
 
 
 def is_highlighted(code: str, language: str) -> bool:
-    """Whether ``code`` is small enough and its language known."""
+    """Whether ``code`` is small enough and its language is known."""
     return (
         language.lower() in _LANGUAGES
         and len(code) <= HIGHLIGHT_BLOCK
@@ -63,5 +63,5 @@ def code_figure(code: str, language: str, *, highlighted: bool, continued: bool)
 
 @lru_cache(maxsize=len(_LANGUAGES))
 def _lexer(language: str) -> Lexer:
-    # Kept in a cache: finding one walks a table of 500 lexers. They hold no state between texts.
+    # Cached, since finding a lexer searches a table of 500. A lexer keeps no state between texts.
     return get_lexer_by_name(language, stripnl=False, ensurenl=False)

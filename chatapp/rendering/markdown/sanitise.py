@@ -1,7 +1,7 @@
-"""The second wall: whatever the Markdown renderer wrote, only this list reaches a page.
+"""The second line of defence: only HTML on this list reaches a page.
 
-The renderer escapes all HTML already. This list is kept by another program (nh3, an HTML parser
-that builds a tree as browsers do), so that a mistake in one of the two harms nobody.
+The renderer already escapes all HTML. This list is enforced by another program (nh3, which parses
+HTML into a tree as browsers do), so that a mistake in one of the two does no harm.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAG_NAMES = (
     "a blockquote br code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr li ol p pre s span"
     " strong table tbody td th thead tr ul"
 )
-#: Of MathML what formulas are made of; nothing of it loads, links or acts.
+#: The part of MathML that formulas need; none of it loads, links or runs anything.
 _MATH_NAMES = (
     "math mfrac mi mn mo mover mphantom mroot mrow mspace msqrt msub msubsup msup mtable mtd mtext"
     " mtr munder munderover"
@@ -57,7 +57,7 @@ _CLASSES = {
     "th": _CELLS,
 }
 
-#: What runs the way of its first letter as a whole, with its marks: bullets, lines, columns.
+#: Elements whose layout (bullets, lines, columns) follows the direction of their first letter.
 _DIRECTED = ("blockquote", "ol", "table", "ul")
 
 _cleaner = nh3.Cleaner(
@@ -75,8 +75,8 @@ _cleaner = nh3.Cleaner(
 
 
 def sanitise(html: str) -> str:
-    """``html`` reduced to the allow-list, with deceiving characters made visible.
+    """``html`` reduced to the allow-list, with deceptive characters made visible.
 
-    Character references are decoded by then, so ``&#x202e;`` is caught like the character.
+    This comes after the decoding of character references, so that ``&#x202e;`` is caught too.
     """
     return visible(_cleaner.clean(clean(html)))

@@ -13,18 +13,18 @@ from chatapp.text.safety import LOOKED_AT, has_a_look, settled, visible_part
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """The change on the screen by one flush."""
+    """The change of the screen by one flush."""
 
     closed_html: str
-    """Blocks that were closed since the last update: append them once."""
+    """Blocks closed since the last update, to be appended."""
     open_html: str
-    """The block still being written: it replaces the open block of the last update."""
+    """The block still being written, which replaces that of the last update."""
     thoughts_html: str = ""
-    """Thoughts to append, those whose look may still change left out."""
+    """Reasoning to append, except for an end whose look may still change."""
 
 
 class StreamRenderer:
-    """Renders one reply as it comes. Not for use by two threads at once."""
+    """Renders one reply as it arrives. Not safe for two threads at once."""
 
     def __init__(self) -> None:
         self._received: list[str] = []
@@ -35,15 +35,15 @@ class StreamRenderer:
 
     @classmethod
     def split(cls, text: str) -> tuple[str, str]:
-        """All closed HTML and the open HTML of a reply of which ``text`` has come so far.
+        """All closed HTML, and the open HTML, of a reply whose text so far is ``text``.
 
-        Equal to the joined ``closed_html`` and the last ``open_html`` of any way to feed ``text``.
+        They equal the joined ``closed_html`` and the last ``open_html``, however the text is fed.
         """
         update = cls().feed(text)
         return update.closed_html, update.open_html
 
     def feed(self, text: str, thoughts: str = "") -> Update:
-        """Take the next characters and render what they close, and the open block."""
+        """Add text. Returns the blocks that it closes, and the open block."""
         self._received.append(text)
         closed = []
         for piece in self._cutter.feed(text):
@@ -58,7 +58,7 @@ class StreamRenderer:
 
     @property
     def open_length(self) -> int:
-        """Characters of the block that is still being written: each update goes over them again."""
+        """Characters of the open block, which each update renders again."""
         return self._cutter.open_length
 
     def _think(self, thoughts: str) -> str:
@@ -72,5 +72,5 @@ class StreamRenderer:
         return escape(shown)
 
     def finish(self) -> str:
-        """The whole reply rendered as after a reload; it replaces everything shown so far."""
+        """The whole reply, rendered as after a reload; it replaces everything shown so far."""
         return render_message("".join(self._received))

@@ -333,13 +333,13 @@ async def test_the_job_of_a_dead_process_ends_with_a_true_report(
 async def test_a_process_that_lost_its_job_stores_nothing_more(
     client: AsyncClient, hurry: Callable[[], None]
 ) -> None:
-    """I27: Breaks when: ``_beat`` goes on with a job whose lease another process has ended."""
+    """I27: Breaks when: ``_heartbeat`` goes on with a job whose lease another process has ended."""
     begun = await begin(client, LONG)
     await until(client, begun["job"], lambda one: one["stored"] > 20)
     await ImportJob.objects.aupdate(state="failed", finished_at=timezone.now(), lease_token="")
     hurry()
     importer = wiring.importer()
-    await importer._beat()
+    await importer._heartbeat()
     await importer.wait(begun["job"], PATIENCE)
     await importer._sweep()
     assert await acount() == (0, 0)

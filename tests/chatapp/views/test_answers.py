@@ -312,7 +312,7 @@ async def test_what_nobody_foresaw_is_one_sentence_and_no_more(
         raise RuntimeError("password of the database")
 
     monkeypatch.setattr(listing, "alinks", fail)
-    monkeypatch.setattr(pages, "_asurroundings", fail)
+    monkeypatch.setattr(pages, "_ashared_context", fail)
     answer = await client.get("/", headers=headers)
     assert answer.status_code == 500
     assert b"password of" not in answer.content

@@ -267,7 +267,7 @@ async def test_i23_every_answer_carries_its_headers(
         await client.get("/accounts/password_change/", headers=headers),
     ]
     monkeypatch.setattr(listing, "alinks", fail)
-    monkeypatch.setattr(pages, "_asurroundings", fail)
+    monkeypatch.setattr(pages, "_ashared_context", fail)
     answers.append(await client.get("/", headers=headers))
     statuses = [answer.status_code for answer in answers]
     assert statuses[:3] == [200, 200, 404]

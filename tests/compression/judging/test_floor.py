@@ -137,7 +137,7 @@ def test_the_reason_tells_the_figures() -> None:
 def test_operations_that_change_nothing_do_not_count() -> None:
     """What stands, said again, superseded by itself or resolved twice.
 
-    Breaks when: ``_New`` holds entries whose text stood before, or ``standing`` facts count.
+    Breaks when: ``_NewLines`` holds entries whose text stood before, or ``standing`` facts count.
     """
     floor = floor_of(TALK)
     before = floor.applied(Ledger(), GOOD["as JSON"])

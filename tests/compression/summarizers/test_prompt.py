@@ -176,7 +176,7 @@ async def test_one_repair_names_all_problems_and_the_rest_is_dropped() -> None:
 async def test_a_repair_also_names_the_rules_that_were_forgotten() -> None:
     """And none is made for these alone: whoever judges the draft copies them.
 
-    Breaks when: ``_forgotten`` names nothing, or what the answer noted already.
+    Breaks when: ``_missing_rules`` names nothing, or what the answer noted already.
     """
     items = [say(1, "user", "Never use tabs. Always answer in German. Port 8080."), ITEMS[1]]
     noted = add("Never use tabs.", 1, section="constraints")
