@@ -122,10 +122,11 @@ def test_n07_who_edits_a_summary_sees_what_hides_in_it(root: Client, alice: User
     """
     conversation = conversation_of(alice, "one", "two", "three", "four")
     clean, hiding = summarise(conversation, "Use tabs"), f"Use{HIDDEN} spaces"
-    assert "nobody would see" not in page(root, summary_path(clean))
+    assert "with hidden characters marked" not in page(root, summary_path(clean))
     summary = summarise(conversation, hiding, through_seq=4)
     shown = page(root, summary_path(summary))
     assert hiding in shown
+    assert "with hidden characters marked" in shown
     assert "Use⟦U+E006F and 5 more⟧ spaces" in shown
     post = {"action": "edit", "version": "0", "text": f"## Decisions\n\n- Ship{HIDDEN} it"}
     refused = root.post(summary_path(summary), post).content.decode()

@@ -346,7 +346,7 @@ async def test_i6_a_reply_that_breaks_off_keeps_its_text_and_is_not_complete(
     ids=["blank", "only reasoning", "nothing", "empty body", "a page", "no content"],
 )
 async def test_i6_l03_l05_a_blank_reply_is_a_failure(stage: Stage, script: Script) -> None:
-    """Breaks when: ``_reply_finished`` takes any normal end as complete."""
+    """Breaks when: ``_ending`` takes any normal end as complete."""
     stage.upstream.enqueue(script)
     accepted = await stage.send()
     turn = await stage.ended(accepted)

@@ -467,7 +467,7 @@ WEATHER = Tool("get_weather", '{"city": "Malmö"}')
         (saying("", finish="tool_calls"), "failed", "llm_tool_call", "call a tool, and none"),
         (saying("", reasoning="Hm. "), "failed", "llm_only_reasoning", "said nothing"),
         (saying("", reasoning="Hm. ", finish="length"), "truncated", "llm_only_reasoning", "room"),
-        (saying(""), "failed", "llm_empty", "answered with nothing"),
+        (saying(""), "failed", "llm_empty", "sent an empty reply"),
         (saying("", finish="content_filter"), "filtered", "llm_filtered", "content filter"),
         (
             Script(
@@ -488,7 +488,7 @@ async def test_a_reply_without_words_is_told_as_what_it_was(
 ) -> None:
     """A tool call was told as "answered with nothing", a refusal as a provider's filter.
 
-    Breaks when: ``_reply_finished`` looks at the text alone.
+    Breaks when: ``_ending`` looks at the text alone.
     """
     async with staged(alice, tmp_path) as stage:
         stage.upstream.enqueue(script)
