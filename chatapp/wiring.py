@@ -194,6 +194,7 @@ async def shutdown() -> None:
         await importer().shutdown()
     if started():
         await runner().shutdown()
+    if services.cache_info().currsize:
         await services().client.aclose()
     # Last, because the ends of turns are rendered there.
     rendering_pool().shutdown()

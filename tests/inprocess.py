@@ -61,7 +61,11 @@ def _forget() -> None:
 
 @asynccontextmanager
 async def fresh_product() -> AsyncIterator[None]:
-    """What :mod:`chatapp.wiring` builds belongs to this event loop, and ends with the block."""
+    """What :mod:`chatapp.wiring` builds belongs to this event loop, and ends with the block.
+
+    A block in a block begins with new ones, as another process would.
+    """
+    await wiring.shutdown()
     _forget()
     with patch.object(wiring, "PriceList", _KeptPrices):
         try:
