@@ -32,7 +32,7 @@ from chatapp.turns.pacing import Pace
 from chatapp.turns.runner import Runner
 from chatapp.turns.services import Services
 from compression import signals, store
-from compression.database import AWAY, across, database_file, drop
+from compression.database import AWAY, database_file, drop, in_database_thread
 from compression.tokens import default_counter
 
 logger = logging.getLogger(__name__)
@@ -149,7 +149,7 @@ def register_process() -> None:
     process_lock().acquire(_take_over)
 
 
-_aregister_process = across(register_process)
+_aregister_process = in_database_thread(register_process)
 
 
 def _take_over() -> None:

@@ -26,7 +26,7 @@ from django.core import checks
 from django.test import override_settings
 
 from compression import conf, services, store
-from compression.database import across, close_pools
+from compression.database import close_pools, in_database_thread
 from compression.engine import Engine
 from compression.exceptions import StaleSource, StaleVersion, SummarizerError
 from compression.ports import Summarizer, Transcript
@@ -359,7 +359,7 @@ def _unit(work: Callable[[], Any]) -> Any:
     return work()
 
 
-_aunit = across(_unit)
+_aunit = in_database_thread(_unit)
 
 
 async def _stored(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:

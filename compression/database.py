@@ -91,7 +91,7 @@ def _unit(function: Callable[[], R]) -> R:
         _release_connections()
 
 
-def across(
+def in_database_thread(
     function: Callable[P, R], *, lane: Lane = "asked"
 ) -> Callable[P, Coroutine[Any, Any, R]]:
     """The awaitable twin of a synchronous unit of work; its caller gives it a name with ``a``.

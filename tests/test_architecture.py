@@ -299,7 +299,7 @@ def test_the_rooms_of_the_database_are_synchronous() -> None:
 
 
 def test_what_crosses_over_is_named_with_an_a() -> None:
-    """``aname = across(name)``: who awaits a unit of work sees it in its name."""
+    """``aname = in_database_thread(name)``: who awaits a unit of work sees it in its name."""
     wrong = []
     for name, tree in modules().items():
         named = {
@@ -310,7 +310,7 @@ def test_what_crosses_over_is_named_with_an_a() -> None:
         for node in ast.walk(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
                 continue
-            if node.func.id != "across":
+            if node.func.id != "in_database_thread":
                 continue
             crossing = ast.unparse(node.args[0]).rpartition(".")[2].removeprefix("_")
             if named.get(id(node)) != f"a{crossing}":

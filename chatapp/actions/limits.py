@@ -13,7 +13,7 @@ from chatapp.llm.errors import LLMError
 from chatapp.llm.profiles import Profile
 from chatapp.turns.fitting import sizes_for
 from compression import store
-from compression.database import across
+from compression.database import in_database_thread
 from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
 
@@ -80,7 +80,7 @@ def require_fit(profile: Profile, tokens: int, snapshot: ConversationSnapshot) -
         )
 
 
-_arequire_fit = across(require_fit)
+_arequire_fit = in_database_thread(require_fit)
 
 
 async def check_size(snapshot: ConversationSnapshot, profile: Profile, tokens: int) -> None:

@@ -10,7 +10,7 @@ from chatapp.conversations.ownership import owned
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from compression import store
-from compression.database import across
+from compression.database import in_database_thread
 
 BATCH = 500
 
@@ -119,5 +119,5 @@ def continue_in_new(user_id: int, code: str, keep_turns: int, summary_tokens: in
     return str(target.code)
 
 
-abranch = across(branch)
-acontinue_in_new = across(continue_in_new)
+abranch = in_database_thread(branch)
+acontinue_in_new = in_database_thread(continue_in_new)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chatapp.conversations.ownership import owned
 from chatapp.models import Conversation
-from compression.database import across
+from compression.database import in_database_thread
 
 
 def save_draft(user_id: int, code: str, text: str) -> None:
@@ -13,4 +13,4 @@ def save_draft(user_id: int, code: str, text: str) -> None:
     Conversation.objects.filter(pk=row.pk, send_when_done=False).update(draft=text)
 
 
-asave_draft = across(save_draft)
+asave_draft = in_database_thread(save_draft)

@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from chatapp.conversations.ownership import owned
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Project, TitleSource
-from compression.database import across
+from compression.database import in_database_thread
 
 
 def create(
@@ -66,7 +66,7 @@ def project_id(user_id: int, slug: str) -> int | None:
     return found
 
 
-acreate = across(create)
-achange = across(change)
-aset_flag = across(set_flag)
-aproject_id = across(project_id)
+acreate = in_database_thread(create)
+achange = in_database_thread(change)
+aset_flag = in_database_thread(set_flag)
+aproject_id = in_database_thread(project_id)

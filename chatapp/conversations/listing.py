@@ -7,7 +7,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from chatapp.conversations.ownership import owned
 from chatapp.live.view_models import ConversationLink, Origin
 from chatapp.models import Conversation, Turn
-from compression.database import across
+from compression.database import in_database_thread
 
 # Most conversations in the list; others are found by searching.
 LINKS = 200
@@ -82,6 +82,6 @@ def mark_seen(user_id: int, code: str, event_no: int) -> None:
     Conversation.objects.filter(pk=row.pk, seen_event_no__lt=seen).update(seen_event_no=seen)
 
 
-anewest = across(newest)
-alinks = across(links)
-amark_seen = across(mark_seen)
+anewest = in_database_thread(newest)
+alinks = in_database_thread(links)
+amark_seen = in_database_thread(mark_seen)

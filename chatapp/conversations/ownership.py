@@ -6,7 +6,7 @@ import uuid
 
 from chatapp.errors import NotFound
 from chatapp.models import Conversation
-from compression.database import across
+from compression.database import in_database_thread
 
 
 def parse_code(code: str) -> uuid.UUID:
@@ -53,5 +53,5 @@ def may_follow(user_id: int, code: str) -> int | None:
     )
 
 
-aowned = across(owned)
-amay_follow = across(may_follow)
+aowned = in_database_thread(owned)
+amay_follow = in_database_thread(may_follow)

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from chatapp.models import Conversation, UserSettings
-from compression.database import across
+from compression.database import in_database_thread
 
 
 def chosen(user_id: int) -> dict[str, Any]:
@@ -81,9 +81,9 @@ def person(request: HttpRequest) -> User | AnonymousUser:
     return user
 
 
-aperson = across(person)
-aid_of_session = across(id_of_session)
-achosen = across(chosen)
-achange = across(change)
-adefault_model = across(default_model)
-astill_signed_in = across(still_signed_in)
+aperson = in_database_thread(person)
+aid_of_session = in_database_thread(id_of_session)
+achosen = in_database_thread(chosen)
+achange = in_database_thread(change)
+adefault_model = in_database_thread(default_model)
+astill_signed_in = in_database_thread(still_signed_in)

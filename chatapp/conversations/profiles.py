@@ -11,7 +11,7 @@ from django.utils import timezone
 from chatapp.llm.lessons import TRIAL, Lesson, Value, taught
 from chatapp.llm.profiles import SMALLEST_WINDOW
 from chatapp.models import ModelProfile
-from compression.database import across
+from compression.database import in_database_thread
 from compression.tokens import FIRST_CALIBRATION, calibrate
 
 OPERATOR = "operator"
@@ -182,9 +182,9 @@ def forget(profile_id: int) -> list[str]:
     return forgotten
 
 
-aprofile = across(profile)
-aprofiles = across(profiles)
-anames = across(names)
-asave = across(save)
-alearn = across(learn)
-alearn_usage = across(learn_usage)
+aprofile = in_database_thread(profile)
+aprofiles = in_database_thread(profiles)
+anames = in_database_thread(names)
+asave = in_database_thread(save)
+alearn = in_database_thread(learn)
+alearn_usage = in_database_thread(learn_usage)

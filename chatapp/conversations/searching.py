@@ -19,7 +19,7 @@ from chatapp.live.view_models import View
 from chatapp.models import Conversation, Message
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import MOST_CHARACTERS, Part, Terms, passage, pattern_of, terms_of
-from compression.database import TookTooLong, across, snapshot, time_limit
+from compression.database import TookTooLong, in_database_thread, snapshot, time_limit
 
 HITS = 20
 # Titles that are compared in Python: there are far fewer of them than messages.
@@ -213,4 +213,4 @@ def _titles(user_id: int, terms: Terms) -> list[TitleHit]:
     return [hit for _, hit in hits[:TITLE_HITS]]
 
 
-asearch = across(search, lane="slow")
+asearch = in_database_thread(search, lane="slow")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import F, Q
 
 from chatapp.models import Conversation, TitleSource
-from compression.database import across
+from compression.database import in_database_thread
 
 _UNNAMED = Q(title="") & ~Q(title_source=TitleSource.PERSON)
 
@@ -35,6 +35,6 @@ def replace_automatic_title(conversation_id: int, title: str) -> int | None:
     return Conversation.objects.values_list("event_no", flat=True).get(pk=conversation_id)
 
 
-aset_automatic_title = across(set_automatic_title)
-amay_be_named = across(may_be_named)
-areplace_automatic_title = across(replace_automatic_title)
+aset_automatic_title = in_database_thread(set_automatic_title)
+amay_be_named = in_database_thread(may_be_named)
+areplace_automatic_title = in_database_thread(replace_automatic_title)

@@ -9,7 +9,7 @@ from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, 
 from django.db.models.functions import Coalesce, Length
 
 from chatapp.models import Conversation, Message, MessageRole, Summary, Turn
-from compression.database import across, snapshot
+from compression.database import in_database_thread, snapshot
 from compression.exceptions import (
     CompressionCancelled,
     CompressionError,
@@ -111,5 +111,5 @@ def _error_without_record(conversation_id: int) -> CompressionError:
     return LeaseLost(_DIED if died.exists() else _UNKNOWN_REASON)
 
 
-achange_marker = across(change_marker)
-ahow_it_ended = across(how_it_ended)
+achange_marker = in_database_thread(change_marker)
+ahow_it_ended = in_database_thread(how_it_ended)

@@ -16,7 +16,7 @@ from chatapp.models import Conversation
 from chatapp.turns.fitting import sizes_for
 from chatapp.turns.summarising import ModelCall, Paced
 from compression import conf
-from compression.database import across
+from compression.database import in_database_thread
 from compression.planning.planner import PlannerSettings, cap_tokens
 from compression.ports import Summarizer, TokenCounter, Transcript
 from compression.services import Engine
@@ -151,7 +151,7 @@ def _cached_count(count: Callable[[str], int], text: str) -> int:
     return count(text)
 
 
-_apage = across(reading.page)
-_achanges = across(reading.changes)
-_aoverview = across(reading.overview)
-_acontext_of = across(reading.context_of)
+_apage = in_database_thread(reading.page)
+_achanges = in_database_thread(reading.changes)
+_aoverview = in_database_thread(reading.overview)
+_acontext_of = in_database_thread(reading.context_of)

@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 
 from chatapp import wiring
-from compression.database import across
+from compression.database import in_database_thread
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def _select() -> None:
         cursor.execute("SELECT 1")
 
 
-_aselect = across(_select)
+_aselect = in_database_thread(_select)
 
 
 PROBES = {"/healthz": healthz, "/readyz": readyz}

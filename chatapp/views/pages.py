@@ -21,7 +21,7 @@ from chatapp.forms import model_name, number
 from chatapp.live.view_models import ConversationLink
 from chatapp.rendering.articles import bodies_of
 from chatapp.views.answers import endpoint, page_of, user_id, wants_fragment, wants_json
-from compression.database import across
+from compression.database import in_database_thread
 from compression.exceptions import UserFacingError
 
 
@@ -47,7 +47,7 @@ def _shared_context(user_id: int) -> tuple[dict[str, Any], list[ConversationLink
     return people.chosen(user_id), listing.links(user_id)
 
 
-_ashared_context = across(_shared_context)
+_ashared_context = in_database_thread(_shared_context)
 
 
 @endpoint("GET")

@@ -6,7 +6,7 @@ prefix is awaited; the twin's work runs to its end even if its awaiter is cancel
 
 from __future__ import annotations
 
-from compression.database import across
+from compression.database import in_database_thread
 from compression.store.drafts import (
     REPLACES_READY,
     Breaker,
@@ -52,33 +52,33 @@ from compression.store.versions import (
     versions,
 )
 
-aapply = across(apply)
-aapply_ready = across(apply_ready)
-abreaker = across(breaker)
-acancel = across(cancel)
-aclaim = across(claim)
-aclear = across(clear)
-adiscard_ready = across(discard_ready)
-adrop_parts = across(drop_parts)
-aedit = across(edit)
-afinished_parts = across(finished_parts)
-akeep_parts = across(keep_parts)
-alease_trigger = across(lease_trigger)
-apromote = across(promote)
-aread = across(read)
-aread_base = across(read_base)
-aread_ready = across(read_ready)
-aread_state = across(read_state)
-aready = across(ready)
-arecord_attempt = across(record_attempt)
-aredo = across(redo)
-arelease = across(release)
-arenew = across(renew)
-arestore = across(restore)
-asave_ready = across(save_ready)
-aundo = across(undo)
-aundone = across(undone)
-aversions = across(versions)
+aapply = in_database_thread(apply)
+aapply_ready = in_database_thread(apply_ready)
+abreaker = in_database_thread(breaker)
+acancel = in_database_thread(cancel)
+aclaim = in_database_thread(claim)
+aclear = in_database_thread(clear)
+adiscard_ready = in_database_thread(discard_ready)
+adrop_parts = in_database_thread(drop_parts)
+aedit = in_database_thread(edit)
+afinished_parts = in_database_thread(finished_parts)
+akeep_parts = in_database_thread(keep_parts)
+alease_trigger = in_database_thread(lease_trigger)
+apromote = in_database_thread(promote)
+aread = in_database_thread(read)
+aread_base = in_database_thread(read_base)
+aread_ready = in_database_thread(read_ready)
+aread_state = in_database_thread(read_state)
+aready = in_database_thread(ready)
+arecord_attempt = in_database_thread(record_attempt)
+aredo = in_database_thread(redo)
+arelease = in_database_thread(release)
+arenew = in_database_thread(renew)
+arestore = in_database_thread(restore)
+asave_ready = in_database_thread(save_ready)
+aundo = in_database_thread(undo)
+aundone = in_database_thread(undone)
+aversions = in_database_thread(versions)
 
 __all__ = [
     "REPLACES_READY",

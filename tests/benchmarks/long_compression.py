@@ -101,7 +101,7 @@ async def course(tokens: int, window: int) -> Course:
 
     from chatapp.rendering.labels import extracted_part
     from compression import signals
-    from compression.database import across
+    from compression.database import in_database_thread
     from tests.chatapp.long_conversations import StrictUpstream, talking
     from tests.chatapp.test_long_conversations import history
     from tests.fake_scripts import is_summary_request
@@ -118,7 +118,7 @@ async def course(tokens: int, window: int) -> Course:
             made.parts.append(part)
             made.told.append(_line(part=part, **facts))
 
-    owner = await across(get_user_model().objects.create_user)(f"window-{window}")
+    owner = await in_database_thread(get_user_model().objects.create_user)(f"window-{window}")
     strict = StrictUpstream(window=window, answer=_after_a_while)
     async with talking(owner, settings, strict, history(tokens)) as talk:
         # Known before it is asked, as after any other request to this model.

@@ -80,7 +80,7 @@ async def _course(name: str, tokens: int) -> Course:
     from django.contrib.auth import get_user_model
 
     from compression import signals
-    from compression.database import across
+    from compression.database import in_database_thread
     from tests.chatapp.long_conversations import StrictUpstream, talking
     from tests.chatapp.test_long_conversations import history
 
@@ -92,7 +92,7 @@ async def _course(name: str, tokens: int) -> Course:
             course.applied.append((str(outcome.trigger), outcome.duration))
             completed.set()
 
-    owner = await across(get_user_model().objects.create_user)(name)
+    owner = await in_database_thread(get_user_model().objects.create_user)(name)
     strict = StrictUpstream(window=WINDOW, answer=_slow)
     async with talking(owner, settings, strict, history(tokens, each=300)) as talk:
         signals.compression_completed.connect(hear)

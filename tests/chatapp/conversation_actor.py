@@ -22,7 +22,7 @@ from chatapp.models import Conversation, TurnStatus
 from chatapp.turns import fitting
 from chatapp.turns.fitting import FittingDeps
 from compression import services, store
-from compression.database import across
+from compression.database import in_database_thread
 from compression.engine import Engine
 from compression.exceptions import CompressionRunning, NothingToCompress, UserFacingError
 from compression.ledger.editing import apply_edit
@@ -178,13 +178,13 @@ class Actor:
         engine = self.engine(mood, gate)
         moody = engine.summarizers[0]
         assert isinstance(moody, Moody)
-        work = await across(lambda: self.compress(engine, Trigger.MANUAL))()
+        work = await in_database_thread(lambda: self.compress(engine, Trigger.MANUAL))()
         run = asyncio.create_task(work)
         started = asyncio.create_task(moody.started.wait())
         await asyncio.wait({run, started}, return_when=asyncio.FIRST_COMPLETED)
         started.cancel()
         if not run.done():
-            await across(action)()
+            await in_database_thread(action)()
         gate.set()
         with contextlib.suppress(NothingToCompress, CompressionRunning):
             await run

@@ -17,7 +17,7 @@ from django.test import AsyncClient
 
 from chatapp.actions.importing import import_openai_messages
 from chatapp.models import Conversation, Message, Summary, Turn
-from compression.database import across
+from compression.database import in_database_thread
 from compression.tokens import default_counter
 from tests.fake_scripts import Json, Script, Usage, default_answer, failing, is_summary_request
 from tests.fake_upstream import FakeUpstream
@@ -113,22 +113,22 @@ class Talk:
 
     async def row(self) -> Conversation:
         """The conversation as it is stored."""
-        return await across(Conversation.objects.get)(code=self.code)
+        return await in_database_thread(Conversation.objects.get)(code=self.code)
 
     async def summaries(self) -> list[Summary]:
         """Every attempt, in order."""
         rows = Summary.objects.filter(conversation__code=self.code).order_by("pk")
-        return await across(lambda: list(rows))()
+        return await in_database_thread(lambda: list(rows))()
 
     async def turns(self) -> list[Turn]:
         """Every turn that was run here."""
         rows = Turn.objects.filter(conversation__code=self.code).order_by("pk")
-        return await across(lambda: list(rows))()
+        return await in_database_thread(lambda: list(rows))()
 
     async def texts(self) -> list[str]:
         """All messages' texts, in order."""
         rows = Message.objects.filter(conversation__code=self.code).order_by("seq")
-        return await across(lambda: list(rows.values_list("text", flat=True)))()
+        return await in_database_thread(lambda: list(rows.values_list("text", flat=True)))()
 
 
 def import_now(owner: User, messages: Iterable[Mapping[str, Any]]) -> str:
@@ -158,7 +158,7 @@ async def talking(
         async with fresh_product():
             client = await signed_in(owner)
             if messages:
-                code = await across(import_now)(owner, messages)
+                code = await in_database_thread(import_now)(owner, messages)
             else:
                 code = (await client.post("/c/", {}, headers=JSON)).json()["code"]
             talk = Talk(client=client, code=code, upstream=upstream, strict=strict)

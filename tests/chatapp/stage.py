@@ -29,7 +29,7 @@ from chatapp.turns.announcer import Announcer
 from chatapp.turns.runner import Runner
 from chatapp.turns.services import Services
 from compression import signals
-from compression.database import across
+from compression.database import in_database_thread
 from compression.tokens import CharacterCounter
 from tests.chatapp.talking import new
 from tests.fake_upstream import FakeUpstream
@@ -42,7 +42,7 @@ COUNTER = CharacterCounter()
 
 async def stored(work: Callable[[], R]) -> R:
     """One unit of work of the test's own, in the database's threads."""
-    return await across(work)()
+    return await in_database_thread(work)()
 
 
 async def until(holds: Callable[[], bool], *, within: float = PATIENCE) -> float:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from chatapp.conversations.profiles import in_force
 from chatapp.models import Message, ModelProfile
-from compression.database import across
+from compression.database import in_database_thread
 from tests.chatapp.long_conversations import MODEL, RULER, StrictUpstream, Talk, talking
 from tests.fake_scripts import Json, Script, failing, is_summary_request, saying
 from tests.inprocess import JSON, settle
@@ -50,7 +50,7 @@ def history(tokens: int, *, each: int = 500) -> list[Json]:
 
 
 async def profile(name: str = MODEL) -> ModelProfile:
-    return await across(ModelProfile.objects.get)(name=name)
+    return await in_database_thread(ModelProfile.objects.get)(name=name)
 
 
 def system_of(request: Json) -> str:
@@ -250,7 +250,7 @@ def _listed(talk: Talk) -> tuple[Json, ...]:
 
 async def _token_counts(talk: Talk) -> list[int]:
     rows = Message.objects.filter(conversation__code=talk.code).order_by("seq")
-    return await across(lambda: list(rows.values_list("token_count", flat=True)))()
+    return await in_database_thread(lambda: list(rows.values_list("token_count", flat=True)))()
 
 
 async def test_a_manifest_counts_what_was_sent(alice: User, settings: Any) -> None:

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from chatapp.models import Conversation, Message, Summary, Turn
-from compression.database import across
+from compression.database import in_database_thread
 from compression.tokens import CharacterCounter
 from compression.types import Item, Role, Sizes
 
@@ -119,4 +119,4 @@ def rows(conversation: Conversation) -> list[Summary]:
 
 async def database(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     """A synchronous helper from an async test."""
-    return await across(function)(*args, **kwargs)
+    return await in_database_thread(function)(*args, **kwargs)

@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, transaction
 
-from compression.database import TookTooLong, across, snapshot, time_limit
+from compression.database import TookTooLong, in_database_thread, snapshot, time_limit
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -77,8 +77,8 @@ async def test_units_in_the_background_never_wait_for_the_disk() -> None:
             cursor.execute("PRAGMA wal_autocheckpoint")
             return int(cursor.fetchone()[0])
 
-    assert await across(pages, lane="background")() == 0
-    assert await across(pages)() > 0
+    assert await in_database_thread(pages, lane="background")() == 0
+    assert await in_database_thread(pages)() > 0
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -109,11 +109,11 @@ async def test_what_is_slow_delays_nothing_else() -> None:
         begun.release()
         assert go.wait(30)
 
-    held = [asyncio.create_task(across(hold, lane="slow")()) for _ in range(10)]
+    held = [asyncio.create_task(in_database_thread(hold, lane="slow")()) for _ in range(10)]
     try:
         assert await asyncio.to_thread(begun.acquire, timeout=30)
         for lane in ("asked", "background", "bulk"):
-            assert await across(User.objects.count, lane=lane)() == 0
+            assert await in_database_thread(User.objects.count, lane=lane)() == 0
     finally:
         go.set()
         await asyncio.gather(*held)

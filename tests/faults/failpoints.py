@@ -27,7 +27,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from compression import database
 
-_across = database.across
+_in_database_thread = database.in_database_thread
 _commit = BaseDatabaseWrapper.commit
 _unit = threading.local()
 _passed: Counter[str] = Counter()
@@ -58,10 +58,10 @@ def _hold() -> Iterator[None]:
         yield
 
 
-def across(
+def in_database_thread(
     function: Callable[..., Any], *, lane: database.Lane = "asked"
 ) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """As :func:`compression.database.across`, of a unit that is watched."""
+    """As :func:`compression.database.in_database_thread`, of a unit that is watched."""
     name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
 
     @functools.wraps(function)
@@ -76,7 +76,7 @@ def across(
         _pass(f"{name}:after")
         return answer
 
-    return _across(watched, lane=lane)
+    return _in_database_thread(watched, lane=lane)
 
 
 def _watched_commit(self: BaseDatabaseWrapper) -> None:
@@ -86,5 +86,5 @@ def _watched_commit(self: BaseDatabaseWrapper) -> None:
 
 def install() -> None:
     """Watch every unit of work that is made from now on."""
-    database.across = across
+    database.in_database_thread = in_database_thread
     BaseDatabaseWrapper.commit = _watched_commit  # type: ignore[method-assign]

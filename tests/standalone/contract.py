@@ -12,7 +12,7 @@ from django.test import TransactionTestCase
 from django.urls import reverse
 
 from compression.contract import ContractTests
-from compression.database import across
+from compression.database import in_database_thread
 from compression.ports import Transcript
 from tests.standalone.letters.compressing import COUNTER, Letters, make_room
 from tests.standalone.letters.models import Digest, Letter, Thread
@@ -51,7 +51,7 @@ class LettersTests(ContractTests, TransactionTestCase):
 
     async def test_the_readme_s_own_call_makes_room(self) -> None:
         """``make_room`` is all that a host calls."""
-        thread_id = await across(self._long_thread)()
+        thread_id = await in_database_thread(self._long_thread)()
         await make_room(thread_id)
         thread = await Thread.objects.aget(pk=thread_id)
         assert "Letters were exchanged." in thread.compressed_context

@@ -20,7 +20,7 @@ from chatapp.conversations.turns.sending import LEASE
 from chatapp.errors import ImportBroken, ImportRunning, NotFound
 from chatapp.live.view_models import View
 from chatapp.models import Conversation, ImportJob, ImportState, Message, Turn
-from compression.database import across
+from compression.database import in_database_thread
 
 # Messages of an unfinished import that are deleted at once.
 DISCARDED = 200
@@ -299,17 +299,17 @@ def leftovers() -> list[int]:
     return list(rows.filter(importing=True).values_list("pk", flat=True))
 
 
-abegin = across(begin)
-arunning = across(running)
-arenew = across(renew, lane="background")
-anote = across(note, lane="bulk")
-aend = across(end)
-aview = across(view)
-apast = across(past)
+abegin = in_database_thread(begin)
+arunning = in_database_thread(running)
+arenew = in_database_thread(renew, lane="background")
+anote = in_database_thread(note, lane="bulk")
+aend = in_database_thread(end)
+aview = in_database_thread(view)
+apast = in_database_thread(past)
 # In the lane of the job's own writes, and so after those that it had begun when it was cancelled.
-awith_stored = across(with_stored, lane="bulk")
-aopen_codes = across(open_codes, lane="background")
-arequest_cancel = across(request_cancel)
-asweep = across(sweep, lane="background")
-adiscard = across(discard, lane="bulk")
-aleftovers = across(leftovers, lane="background")
+awith_stored = in_database_thread(with_stored, lane="bulk")
+aopen_codes = in_database_thread(open_codes, lane="background")
+arequest_cancel = in_database_thread(request_cancel)
+asweep = in_database_thread(sweep, lane="background")
+adiscard = in_database_thread(discard, lane="bulk")
+aleftovers = in_database_thread(leftovers, lane="background")

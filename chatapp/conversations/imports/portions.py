@@ -19,7 +19,7 @@ from chatapp.models import (
     TurnStatus,
 )
 from chatapp.transfer.values import ForeignMessage, Identity
-from compression.database import across
+from compression.database import in_database_thread
 
 # An import counts as one stored change, so every row has this number.
 FIRST_EVENT = 1
@@ -229,4 +229,4 @@ def _link(unfinished: Unfinished, placed: Sequence[_Placed], new: Sequence[_Turn
     return question
 
 
-aadd_portion = across(add_portion, lane="bulk")
+aadd_portion = in_database_thread(add_portion, lane="bulk")

@@ -23,7 +23,7 @@ from chatapp.conversations.imports.portions import (
 from chatapp.models import Conversation, TitleSource
 from chatapp.transfer.values import ForeignConversation, Identity, OwnState
 from compression import store
-from compression.database import across
+from compression.database import in_database_thread
 
 # Versions of a summary stored in one transaction, which take 15 ms.
 VERSIONS_AT_ONCE = 20
@@ -212,8 +212,8 @@ def store_import(
     return stored
 
 
-afind_imported = across(find_imported, lane="bulk")
-aadd_versions = across(add_versions, lane="bulk")
-abegin_import = across(begin_import, lane="bulk")
-afinish_import = across(finish_import, lane="bulk")
-astore_import = across(store_import, lane="bulk")
+afind_imported = in_database_thread(find_imported, lane="bulk")
+aadd_versions = in_database_thread(add_versions, lane="bulk")
+abegin_import = in_database_thread(begin_import, lane="bulk")
+afinish_import = in_database_thread(finish_import, lane="bulk")
+astore_import = in_database_thread(store_import, lane="bulk")

@@ -9,7 +9,7 @@ from chatapp.conversations.messages.paging import with_turns
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.summaries.versions import exported_versions
 from chatapp.models import Conversation, Message
-from compression.database import across, snapshot
+from compression.database import in_database_thread, snapshot
 
 BATCH = 200
 
@@ -91,5 +91,5 @@ def _exported(row: Message) -> dict[str, Any]:
     }
 
 
-aexport_head = across(export_head)
-aexport_messages = across(export_messages)
+aexport_head = in_database_thread(export_head)
+aexport_messages = in_database_thread(export_messages)

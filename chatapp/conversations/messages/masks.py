@@ -13,7 +13,7 @@ from chatapp.conversations.messages.paging import for_screen
 from chatapp.conversations.messages.reading import message_view
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole
-from compression.database import across
+from compression.database import in_database_thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,4 +46,4 @@ def mask(conversation_id: int, tokens: Mapping[int, int]) -> Masked:
     )
 
 
-amask = across(mask)
+amask = in_database_thread(mask)

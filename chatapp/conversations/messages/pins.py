@@ -13,7 +13,7 @@ from chatapp.conversations.ownership import owned
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, MessageRole
-from compression.database import across
+from compression.database import in_database_thread
 
 
 @transaction.atomic
@@ -50,4 +50,4 @@ def pin(
     return row.pk, row.event_no, message_view(message)
 
 
-apin = across(pin)
+apin = in_database_thread(pin)

@@ -30,7 +30,7 @@ from chatapp.live.view_models import (
     TurnView,
 )
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
-from compression.database import across, snapshot
+from compression.database import in_database_thread, snapshot
 from compression.store import compression_state
 
 # Most changed messages sent after a reconnect; a page shows fewer.
@@ -308,9 +308,9 @@ def message(user_id: int, code: str, seq: int) -> MessageView:
     return message_view(row)
 
 
-asnapshot_with_tail = across(snapshot_with_tail)
-aunlocked_snapshot_with_tail = across(unlocked_snapshot_with_tail)
-aowned_snapshot_without_tail = across(owned_snapshot_without_tail)
-alast_reply_has_text = across(last_reply_has_text)
-aturn = across(turn)
-amessage = across(message)
+asnapshot_with_tail = in_database_thread(snapshot_with_tail)
+aunlocked_snapshot_with_tail = in_database_thread(unlocked_snapshot_with_tail)
+aowned_snapshot_without_tail = in_database_thread(owned_snapshot_without_tail)
+alast_reply_has_text = in_database_thread(last_reply_has_text)
+aturn = in_database_thread(turn)
+amessage = in_database_thread(message)

@@ -11,7 +11,7 @@ from chatapp.live import compression_progress
 from chatapp.live.view_models import CompressionView
 from chatapp.models import Conversation, Summary
 from compression import store
-from compression.database import across
+from compression.database import in_database_thread
 from compression.types import Progress, Trigger
 
 
@@ -112,5 +112,5 @@ def _truncated_because(row: Conversation) -> str:
     return "what must stay is too large for a summary to help"
 
 
-atakes_in = across(takes_in)
-ais_at = across(is_at)
+atakes_in = in_database_thread(takes_in)
+ais_at = in_database_thread(is_at)

@@ -8,7 +8,7 @@ from chatapp.conversations.ownership import owned
 from chatapp.live.view_models import Carried
 from chatapp.models import Conversation
 from compression import store
-from compression.database import across
+from compression.database import in_database_thread
 from compression.ledger.ledger import to_json
 
 
@@ -84,5 +84,5 @@ def carried(user_id: int, code: str) -> Carried:
     )
 
 
-aversions = across(versions)
-acarried = across(carried)
+aversions = in_database_thread(versions)
+acarried = in_database_thread(carried)

@@ -15,7 +15,7 @@ from chatapp.conversations.messages.reading import snapshot_without_tail
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.turns.sending import Accepted, accept
 from chatapp.models import Conversation
-from compression.database import across
+from compression.database import in_database_thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,5 +108,5 @@ def begin_branch(
     return accepted
 
 
-abegin = across(begin)
-abegin_branch = across(begin_branch)
+abegin = in_database_thread(begin)
+abegin_branch = in_database_thread(begin_branch)

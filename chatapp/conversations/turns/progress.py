@@ -18,7 +18,7 @@ from chatapp.conversations.messages.reading import message_view, turn_views
 from chatapp.conversations.turns.sending import LEASE
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
-from compression.database import across
+from compression.database import in_database_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,10 +247,10 @@ def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) 
     return _ended(turn_id, conversation_id, event_no)
 
 
-acheckpoint = across(checkpoint, lane="background")
-arenew = across(renew, lane="background")
-astops_requested = across(stops_requested, lane="background")
-asweep = across(sweep, lane="background")
-astore_retry_notice = across(store_retry_notice, lane="background")
-aset_truncated = across(set_truncated)
-afinish = across(finish)
+acheckpoint = in_database_thread(checkpoint, lane="background")
+arenew = in_database_thread(renew, lane="background")
+astops_requested = in_database_thread(stops_requested, lane="background")
+asweep = in_database_thread(sweep, lane="background")
+astore_retry_notice = in_database_thread(store_retry_notice, lane="background")
+aset_truncated = in_database_thread(set_truncated)
+afinish = in_database_thread(finish)

@@ -13,7 +13,7 @@ from chatapp.conversations.turns.sending import Accepted, begin, locked, open_tu
 from chatapp.errors import NotFound, Summarised, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole
-from compression.database import across
+from compression.database import in_database_thread
 
 
 def _supersede(row: Conversation, from_seq: int) -> tuple[MessageView, ...]:
@@ -105,6 +105,6 @@ def replaced(
     return [message_view(one) for one in found.messages], found.has_newer
 
 
-aregenerate = across(regenerate)
-aedit = across(edit)
-areplaced = across(replaced)
+aregenerate = in_database_thread(regenerate)
+aedit = in_database_thread(edit)
+areplaced = in_database_thread(replaced)

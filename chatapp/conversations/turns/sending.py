@@ -19,7 +19,7 @@ from chatapp.conversations.turns import reply_limit, spending
 from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
-from compression.database import across
+from compression.database import in_database_thread
 
 LEASE = timedelta(seconds=30)
 
@@ -328,9 +328,9 @@ def request_stop(user_id: int, code: str) -> tuple[int, int]:
     return row.pk, turn
 
 
-aaccept = across(accept)
-aaccept_queued = across(accept_queued)
-aorphaned_queues = across(orphaned_queues, lane="background")
-achange_queue = across(change_queue)
-arepeated = across(repeated)
-arequest_stop = across(request_stop)
+aaccept = in_database_thread(accept)
+aaccept_queued = in_database_thread(accept_queued)
+aorphaned_queues = in_database_thread(orphaned_queues, lane="background")
+achange_queue = in_database_thread(change_queue)
+arepeated = in_database_thread(repeated)
+arequest_stop = in_database_thread(request_stop)

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from chatapp.errors import DailyLimit
 from chatapp.models import Conversation, DailyUse
-from compression.database import across
+from compression.database import in_database_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,6 @@ def add(conversation_id: int, *, tokens: int, cost: float | None) -> None:
     )
 
 
-aadd = across(add)
-arequire_within_limit = across(require_within_limit)
-aconversation_within_limit = across(conversation_within_limit)
+aadd = in_database_thread(add)
+arequire_within_limit = in_database_thread(require_within_limit)
+aconversation_within_limit = in_database_thread(conversation_within_limit)

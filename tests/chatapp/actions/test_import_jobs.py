@@ -33,7 +33,7 @@ from chatapp.conversations.imports.storing import VERSIONS_AT_ONCE
 from chatapp.errors import ImportRunning
 from chatapp.models import Conversation, ImportJob, Message, Summary, Turn
 from chatapp.views import transfer
-from compression.database import across
+from compression.database import in_database_thread
 from tests.chatapp.stage import PATIENCE
 from tests.chatapp.transfer.test_files import CHAT, VERSION, WHOLE_FILES, claude_chat, said
 from tests.chatapp.views.test_transfer import upload, waiting_files
@@ -44,7 +44,7 @@ from tests.servers import RunningServer, manage
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
 LONG = [{"role": ("user", "assistant")[n % 2], "content": f"word {n}"} for n in range(1_000)]
-acount = across(lambda: (Conversation.objects.count(), Message.objects.count()))
+acount = in_database_thread(lambda: (Conversation.objects.count(), Message.objects.count()))
 
 
 @pytest.fixture
@@ -424,7 +424,7 @@ async def test_the_account_may_go_while_its_import_runs(
     """
     begun = await begin(client, value)
     await until(client, begun["job"], lambda one: one["stored"] > 20)
-    await across(deleted)(alice)
+    await in_database_thread(deleted)(alice)
     await wiring.importer().wait(begun["job"], PATIENCE)
     assert await acount() == (0, 0)
     assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []

@@ -20,7 +20,7 @@ from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, TurnStatus
 from chatapp.turns.fitting import FittingDeps, prepare_in_background
 from compression import conf, services, store
-from compression.database import across
+from compression.database import in_database_thread
 from compression.engine import Engine
 from compression.testing import CountingSummarizer
 from compression.types import Outcome, Sizes, SummaryStatus, Trigger
@@ -236,7 +236,7 @@ async def test_a_run_whose_lease_is_lost_is_told(long: str, screen: Screen, pk: 
     settings = replace(conf.settings(), renew_seconds=0.05)
     running = run(pk, Moody(gate=asyncio.Event()), settings=settings)
     await begun(screen)
-    await across(store.release_all)()
+    await in_database_thread(store.release_all)()
     assert (await running).code == "lease_lost"
     end = await ended_by(screen)
     assert (end["success"], end["code"]) == (False, "lease_lost")

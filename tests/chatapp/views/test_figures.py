@@ -17,7 +17,7 @@ from django.test import AsyncClient, Client
 
 from chatapp import wiring
 from chatapp.models import Conversation, Message, Summary
-from compression.database import across
+from compression.database import in_database_thread
 from tests.chatapp.long_conversations import import_now
 from tests.fake_scripts import Usage, failing, saying
 from tests.fake_upstream import FakeUpstream
@@ -84,7 +84,7 @@ async def compressed_and_gone_on(client: AsyncClient, code: str, upstream: FakeU
 async def truncated(client: AsyncClient, code: str, upstream: FakeUpstream) -> None:
     for number in range(3):
         await say(client, code, f"Question {number}. {WORDS}")
-    await across(Conversation.objects.filter(code=code).update)(truncated_through=2)
+    await in_database_thread(Conversation.objects.filter(code=code).update)(truncated_through=2)
 
 
 STATES = [empty, plain, failed, heavy, light, compressed, compressed_and_gone_on, truncated]
@@ -185,7 +185,7 @@ async def test_a_summary_has_one_figure(
             for more in ("", f"{stored.pk}/change/")
         ]
 
-    for text in await across(in_the_admin)():
+    for text in await in_database_thread(in_the_admin)():
         assert f"{tokens}" in text.replace(",", "")
         assert f"{source}" in text.replace(",", "")
 
@@ -218,7 +218,7 @@ async def test_an_imported_conversation_that_begins_with_the_assistant(
         {"role": "assistant", "content": "Ask me."},
         {"role": "user", "content": "What?"},
     ]
-    code = await across(import_now)(alice, said)
+    code = await in_database_thread(import_now)(alice, said)
     seen = (await client.get(f"/c/{code}/context/", headers=JSON)).json()
     assert seen["context"]["total"] == seen["manifest"]["tokens"]["total"]
     assert seen["context"]["tail"] > sum(

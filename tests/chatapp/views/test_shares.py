@@ -13,7 +13,7 @@ from django.test import AsyncClient
 from chatapp import wiring
 from chatapp.rendering import kept
 from chatapp.views.searching import MOST_SEARCHES
-from compression.database import SERVER_THREADS, SQLITE_THREADS, across, asked_by
+from compression.database import SERVER_THREADS, SQLITE_THREADS, asked_by, in_database_thread
 from compression.fair_threads import on_behalf_of
 from tests.inprocess import HTMX, new_conversation, send, settle, signed_in
 
@@ -92,7 +92,7 @@ async def test_n02_searches_of_one_person_take_turns(client: AsyncClient, bob: U
 
     async def search_of_hers() -> None:
         on_behalf_of.set(alice.pk)
-        await across(hold, lane="slow")()
+        await in_database_thread(hold, lane="slow")()
 
     held = asyncio.create_task(search_of_hers())
     assert await asyncio.to_thread(begun.wait, 30)
@@ -126,7 +126,7 @@ async def test_n02_many_commands_of_one_person_delay_nobody_else(
 
     async def hers() -> None:
         on_behalf_of.set(alice.pk)
-        await across(hold)()
+        await in_database_thread(hold)()
 
     held = [asyncio.create_task(hers()) for _ in range(40)]
     # A server's request has a context of its own; in a test it is that of the one before.
@@ -150,7 +150,7 @@ async def test_n02_whoever_searches_delays_no_page(client: AsyncClient, code: st
     """
     go = threading.Event()
     held = [
-        asyncio.create_task(across(go.wait, lane="slow")(30))
+        asyncio.create_task(in_database_thread(go.wait, lane="slow")(30))
         for _ in range(max(SQLITE_THREADS["slow"], SERVER_THREADS["slow"]))
     ]
     search = asyncio.create_task(client.get("/search/?q=lantern"))
@@ -172,7 +172,7 @@ async def test_n02_the_end_waits_for_no_search_that_waits(client: AsyncClient) -
     alice = await User.objects.aget(username="alice")
     go = threading.Event()
     held = [
-        asyncio.create_task(across(go.wait, lane="slow")(30))
+        asyncio.create_task(in_database_thread(go.wait, lane="slow")(30))
         for _ in range(max(SQLITE_THREADS["slow"], SERVER_THREADS["slow"]))
     ]
     search = asyncio.create_task(client.get("/search/?q=lantern"))

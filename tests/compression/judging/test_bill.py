@@ -11,8 +11,7 @@ from compression.services import Engine
 from compression.summarizers.prompt import PromptSummarizer
 from compression.testing import ScriptedSummarizer, says
 from compression.types import Draft, Ledger, Spent, SummaryStatus, Trigger, Usage
-from tests.compression.hosting import COUNTER, SIZES, TRANSCRIPT, add, new_conversation
-from tests.compression.hosting import database as across
+from tests.compression.hosting import COUNTER, SIZES, TRANSCRIPT, add, database, new_conversation
 from tests.compression.summarizers.test_prompt import Answer, Model
 
 GOOD = says("They talked about words.", constraints={1: "m1 word word"})
@@ -57,7 +56,7 @@ def _engine(summarizer: ScriptedSummarizer) -> Engine:
 @pytest.mark.storage
 @pytest.mark.django_db(transaction=True)
 async def test_the_bill_is_stored_with_the_version_and_agrees_with_the_outcome() -> None:
-    conversation = await across(new_conversation, 30)
+    conversation = await database(new_conversation, 30)
     summarizer = ScriptedSummarizer()
     summarizer.enqueue(GOOD)
     outcome = await services.compress(
@@ -90,7 +89,7 @@ async def test_every_call_on_the_way_to_a_version_is_in_its_bill() -> None:
     Breaks when: what a refused draft took is forgotten, in the summariser, by the run, or on the
     rows of its attempts.
     """
-    conversation = await across(new_conversation, 30)
+    conversation = await database(new_conversation, 30)
     wrong = {"section": "context", "text": "port = 9999", "sources": [1]}
     answers: tuple[list[Answer], ...] = (
         ["I'm sorry, but I can't help with that."],
@@ -118,7 +117,7 @@ async def test_every_call_on_the_way_to_a_version_is_in_its_bill() -> None:
 @pytest.mark.django_db(transaction=True)
 async def test_a_draft_that_was_judged_unfit_was_paid_for() -> None:
     """Breaks when: only what the summariser itself refused is counted."""
-    conversation = await across(new_conversation, 30)
+    conversation = await database(new_conversation, 30)
     empty, good = ScriptedSummarizer(), ScriptedSummarizer()
     paid = Spent(calls=1, cost=0.5)
     empty.enqueue(Draft(ledger=Ledger(), model="m", prompt_version="1", spent=paid))
@@ -134,14 +133,14 @@ async def test_a_draft_that_was_judged_unfit_was_paid_for() -> None:
 @pytest.mark.django_db(transaction=True)
 async def test_a_prepared_summary_is_billed_by_the_request_that_it_is_applied_to() -> None:
     """Breaks when: ``apply_ready`` leaves the bill of the moment of preparation."""
-    conversation = await across(new_conversation, 30)
+    conversation = await database(new_conversation, 30)
     summarizer = ScriptedSummarizer()
     summarizer.enqueue(GOOD)
     engine = _engine(summarizer)
     await services.prepare(conversation.pk, engine=engine, sizes=SIZES)
     prepared = await store.aready(conversation.pk)
     assert prepared is not None
-    await across(add, conversation, "user")
+    await database(add, conversation, "user")
     outcome = await services.apply_ready(conversation.pk, engine=engine, sizes=SIZES)
     assert outcome is not None
     (version,) = await store.aversions(conversation.pk)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from compression import conf, planner, services, store
-from compression.database import across
+from compression.database import in_database_thread
 from compression.engine import Engine
 from compression.exceptions import CompressionRunning, NothingToCompress
 from compression.policy import PolicyState, decide
@@ -40,7 +40,7 @@ ENGINE = Engine(transcript=Letters(), counter=COUNTER, summarizers=(MODEL,))
 
 async def what_to_do(thread_id: int) -> tuple[ContextAction, Sizes]:
     base = await store.aread_base(thread_id)
-    letters = await across(ENGINE.transcript.items)(thread_id, after_seq=base.boundary)
+    letters = await in_database_thread(ENGINE.transcript.items)(thread_id, after_seq=base.boundary)
     sizes = replace(SIZES, summary=COUNTER.count(base.text))
     ready = await store.aready(thread_id) is not None
     state = PolicyState(compressible=True, ready=ready)
