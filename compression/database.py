@@ -193,9 +193,9 @@ def database_file() -> str:
     return "" if connection.vendor != "sqlite" or in_memory else os.path.realpath(name)
 
 
-def asked_by(person: Hashable, lane: Lane) -> int:
+def pending_of(person: Hashable, lane: Lane) -> int:
     """Number of a person's units that run or wait in a lane."""
-    return _pool(lane).asked_by(person)
+    return _pool(lane).pending_of(person)
 
 
 def drop(lane: Lane) -> None:

@@ -76,7 +76,7 @@ class FairThreads:
             self._changed.notify_all()
         return future
 
-    def asked_by(self, person: Hashable) -> int:
+    def pending_of(self, person: Hashable) -> int:
         """Pieces of a person's work that run or wait; cancelled ones are not counted."""
         with self._changed:
             waiting = self._waiting.get(person, ())

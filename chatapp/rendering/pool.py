@@ -39,7 +39,7 @@ class RenderingPool:
         If the caller is cancelled, work that has not begun is dropped. Raises RateLimited when too
         much work of the share waits, and whatever ``work`` raises.
         """
-        if self._threads.asked_by(share) >= MOST_WAITING:
+        if self._threads.pending_of(share) >= MOST_WAITING:
             raise RateLimited(retry_after=TRY_AGAIN)
         return await asyncio.wrap_future(self._threads.submit(share, work))
 

@@ -25,7 +25,7 @@ from chatapp.turns.pacing import Pace
 from chatapp.turns.running import TurnDriver
 from chatapp.turns.services import Services
 from chatapp.turns.turn import Job
-from chatapp.turns.upkeep import Keeper
+from chatapp.turns.upkeep import Upkeep
 from compression.exceptions import UserFacingError
 from compression.types import Outcome
 
@@ -70,7 +70,7 @@ class Runner:
             start=self.start,
             spawn=self.spawn,
         )
-        self._keeper = Keeper(
+        self._upkeep = Upkeep(
             process_id=self.process_id,
             streams=self._streams,
             announcer=announcer,
@@ -162,9 +162,9 @@ class Runner:
             task.result()
 
     def keep(self) -> None:
-        """Begin the upkeep (see :class:`Keeper`), unless it has begun."""
+        """Begin the upkeep (see :class:`Upkeep`), unless it has begun."""
         if not self._ending:
-            self._keeper.begin()
+            self._upkeep.begin()
 
     async def shutdown(self) -> None:
         """End every turn as interrupted, with its text stored; then stop all tasks."""
@@ -176,7 +176,7 @@ class Runner:
         for task in self._jobs:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
-        await asyncio.gather(*running, *self._jobs, *self._keeper.end(), return_exceptions=True)
+        await asyncio.gather(*running, *self._jobs, *self._upkeep.end(), return_exceptions=True)
         await self._flusher.aclose()
         await self._bus.aclose()
 

@@ -20,7 +20,7 @@ SWEEP_INTERVAL = 5.0
 RETRY_INTERVAL = 1.0
 
 
-class Keeper:
+class Upkeep:
     """Maintains the turns of this process, and ends those of processes that died.
 
     ``streams`` are the runner's, read anew each time. ``stop`` ends one of them.

@@ -13,7 +13,7 @@ from chatapp.errors import InvalidInput, RateLimited
 from chatapp.forms import number, storable
 from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
-from compression.database import asked_by
+from compression.database import pending_of
 
 QUERY_LENGTH = 500
 # Nobody reads further; another word in the query finds more.
@@ -42,7 +42,7 @@ async def search(request: HttpRequest) -> HttpResponseBase:
     sort = request.GET.get("sort") or "best"
     if sort not in {"best", "newest"}:
         raise InvalidInput.of("sort", "Choose best or newest.")
-    if asked_by(person, "slow") >= MOST_SEARCHES:
+    if pending_of(person, "slow") >= MOST_SEARCHES:
         raise RateLimited(retry_after=TRY_AGAIN)
     found = await asearch(person, query, code=code, page=page, newest_first=sort == "newest")
     if wants_json(request):

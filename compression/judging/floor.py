@@ -19,8 +19,8 @@ from functools import cached_property
 
 from compression.exceptions import DraftRejected
 from compression.judging.cues import stems, telling
-from compression.judging.said import Said, weight
 from compression.judging.salience import normalise
+from compression.judging.span_content import SpanContent, weight
 from compression.ledger.ledger import VISIBLE, Addition, Delta, apply_delta, evict
 from compression.ledger.markdown import render
 from compression.summarizers.extractive import Found, Room, line_for
@@ -135,8 +135,8 @@ class Floor:
         self._items = items
         self._count = count
         self._room, self._total = room.new, room.total
-        self._said = Said(items, standing=render(before))
-        self.salient = self._said.salient
+        self._content = SpanContent(items, standing=render(before))
+        self.salient = self._content.salient
         """Items a reviewer would look for, see :func:`compression.judging.salience.salient`."""
 
     def findings(self, after: Ledger) -> Findings:
@@ -146,23 +146,25 @@ class Floor:
         words, share = self._words_of(new.text)
         # The extract itself must pass, though it may hold only one word of a few names.
         extract_words, extract_share = self._extract_words
-        missing = self._needed - self._said.spoken_of(new.narrative, new.entries)
+        missing = self._needed - self._content.spoken_of(new.narrative, new.entries)
         return Findings(
-            held=len(self._said.held(new.text)),
-            least=int(LEAST * len(self._said.held(self._extracted(min(taken, self._room)).text))),
-            extract=len(self._said.held(self._extract.text)),
+            held=len(self._content.held(new.text)),
+            least=int(
+                LEAST * len(self._content.held(self._extracted(min(taken, self._room)).text))
+            ),
+            extract=len(self._content.held(self._extract.text)),
             words=words,
             words_share=share,
-            least_words=min(LEAST_WORDS, OF_WORDS * self._said.vocabulary, extract_words),
+            least_words=min(LEAST_WORDS, OF_WORDS * self._content.vocabulary, extract_words),
             least_share=min(
-                MOST_SHARE, LEAST_SHARE + A_WORD * self._said.vocabulary, extract_share
+                MOST_SHARE, LEAST_SHARE + A_WORD * self._content.vocabulary, extract_share
             ),
-            missing=tuple(self._said.span_of(third) for third in sorted(missing)),
+            missing=tuple(self._content.span_of(third) for third in sorted(missing)),
             thirds=len(self._needed),
             asked=_says(self._extract.text),
             says=_says(new.text),
             closes=_closed(self._before, after),
-            small_talk=self._said.vocabulary < FEW_WORDS,
+            small_talk=self._content.vocabulary < FEW_WORDS,
         )
 
     def filled(self, draft: Ledger, kept: Ledger) -> tuple[Ledger, tuple[str, ...]]:
@@ -173,13 +175,13 @@ class Floor:
         """
         new = _NewLines.of(self._before, kept)
         room = self._room - self._count(new.text)
-        held = set(self._said.held(new.text))
-        missing = set(self._needed - self._said.spoken_of(new.narrative, new.entries))
-        enough = int(ENOUGH * len(self._said.held(self._extract.text)))
+        held = set(self._content.held(new.text))
+        missing = set(self._needed - self._content.spoken_of(new.narrative, new.entries))
+        enough = int(ENOUGH * len(self._content.held(self._extract.text)))
         chosen: list[Addition] = []
         for addition in self._candidates(missing):
-            thirds = {self._said.third_of[seq] for seq in addition.sources}
-            more = self._said.held(addition.text) - held
+            thirds = {self._content.third_of[seq] for seq in addition.sources}
+            more = self._content.held(addition.text) - held
             if not missing & thirds and (not more or len(held) >= enough):
                 continue
             room -= self._count(line_for(addition))
@@ -197,7 +199,7 @@ class Floor:
         ranked = [one for section in FILLED for one in self._found.ranked(section) if one in lines]
         return sorted(
             ranked,
-            key=lambda one: not any(self._said.third_of[seq] in missing for seq in one.sources),
+            key=lambda one: not any(self._content.third_of[seq] in missing for seq in one.sources),
         )
 
     def applied(self, ledger: Ledger, delta: Delta) -> Ledger:
@@ -214,7 +216,9 @@ class Floor:
     def _words_of(self, text: str) -> tuple[float, float]:
         """Number of different words of a text that are in the messages, and their share of it."""
         words = telling(text)
-        known = weight([word for word in words if any(word in part for part in self._said.words)])
+        known = weight(
+            [word for word in words if any(word in part for part in self._content.words)]
+        )
         whole = weight(words)
         return known, known / whole if whole else 0.0
 
@@ -227,9 +231,9 @@ class Floor:
         """The thirds that a draft must speak of: those that the extract has a line from."""
         tokens = sum(item.tokens for item in self._items)
         short = tokens < SPREAD_TOKENS or len(self._items) < SPREAD_MESSAGES
-        if short or self._said.vocabulary < FEW_WORDS:
+        if short or self._content.vocabulary < FEW_WORDS:
             return frozenset()
-        return self._said.spoken_of((), self._extract.entries)
+        return self._content.spoken_of((), self._extract.entries)
 
     @cached_property
     def _found(self) -> Found:

@@ -31,7 +31,7 @@ class Chunk:
     items: tuple[Item, ...]
     tokens: int = 0
     """Ruler tokens that the items take in the call."""
-    said: int = 0
+    divided_at: int = 0
     """Characters of the last message that were in the parts up to this one, when the message
     continues in the next part; else 0."""
 
@@ -92,11 +92,11 @@ def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Ite
 
     No text is lost: each item is in one part, or in pieces in several.
     """
-    number, used, said = 0, 0, 0
+    number, used, divided_at = 0, 0, 0
     waiting: list[Item] = []
     for item in items:
         rest: Item | None = item
-        said = 0
+        divided_at = 0
         while rest is not None:
             free = room(number) - used
             if _fits(rest, free, size):
@@ -112,8 +112,8 @@ def filled(items: Sequence[Item], room: Callable[[int], int], size: Size) -> Ite
             if piece is not None:
                 used += size(piece)
                 waiting.append(piece)
-                said = said + len(piece.text) if rest else 0
-            yield Chunk(items=tuple(waiting), tokens=used, said=said if piece else 0)
+                divided_at = divided_at + len(piece.text) if rest else 0
+            yield Chunk(items=tuple(waiting), tokens=used, divided_at=divided_at if piece else 0)
             number, used, waiting = number + 1, 0, []
     if waiting:
         yield Chunk(items=tuple(waiting), tokens=used)
@@ -182,15 +182,15 @@ class Finished:
     """Seq of the last message that the draft covers."""
     parts: int
     """Number of finished parts."""
-    said: int = 0
+    divided_at: int = 0
     """Characters of the last message that the draft covers; 0: all of them."""
 
     def rest_of(self, items: Sequence[Item]) -> list[Item]:
         """The messages that the draft does not cover; first the rest of a divided message."""
         rest = [item for item in items if item.seq > self.through_seq]
-        if not self.said:
+        if not self.divided_at:
             return rest
         divided = next(item for item in items if item.seq == self.through_seq)
-        text = divided.text[self.said :]
+        text = divided.text[self.divided_at :]
         tokens = divided.tokens * len(text) // max(1, len(divided.text))
         return [replace(divided, text=text, tokens=tokens, tool_calls=()), *rest]

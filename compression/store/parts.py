@@ -46,7 +46,8 @@ def keep_parts(
         "cost": draft.spent.cost,
         "audit": {
             "parts": finished.parts,
-            "said": finished.said,
+            # The name that rows of earlier releases have.
+            "said": finished.divided_at,
             "focus": focus,
             "notes": list(draft.notes),
             "extracted": [asdict(one) for one in draft.extracted],
@@ -118,5 +119,5 @@ def _finished(row: AbstractSummary) -> Finished:
         draft=draft,
         through_seq=row.through_seq,
         parts=row.audit["parts"],
-        said=row.audit["said"],
+        divided_at=row.audit["said"],
     )

@@ -254,20 +254,20 @@ class _Fold:
         """Store the parts that a model has finished. Parts by the extract are not stored, so that
         another model may write them."""
         assert self._draft is not None
-        said = plan.originals[chunk.through_seq].text[: chunk.said]
-        if self._missed or (chunk.said and not said.endswith(chunk.items[-1].text)):
+        said = plan.originals[chunk.through_seq].text[: chunk.divided_at]
+        if self._missed or (chunk.divided_at and not said.endswith(chunk.items[-1].text)):
             # The message was cut for the call, so its length does not tell where to continue.
             return
         self._kept = self._draft.spent
         begun = self._begun
         # Of a message that was divided before, the plan holds only the rest.
-        before = begun.said if begun and begun.through_seq == chunk.through_seq else 0
+        before = begun.divided_at if begun and begun.through_seq == chunk.through_seq else 0
         await self._aids.keep(
             Finished(
                 draft=self._draft,
                 through_seq=chunk.through_seq,
                 parts=self._done,
-                said=chunk.said and before + chunk.said,
+                divided_at=chunk.divided_at and before + chunk.divided_at,
             )
         )
 

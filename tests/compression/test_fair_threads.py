@@ -98,7 +98,7 @@ def test_n02_work_in_two_threads_at_once(threads: FairThreads) -> None:
     work = [both.submit("alice", gate) for gate in gates]
     for gate in gates[:2]:
         gate.begun()
-    assert both.asked_by("alice") == 3
+    assert both.pending_of("alice") == 3
     for gate in gates:
         gate.open()
     wait(work, PATIENCE)
@@ -112,11 +112,11 @@ def test_n02_what_nobody_waits_for_is_not_begun_and_not_counted(threads: FairThr
     gate.begun()
     gone = [threads.submit("alice", noting(done, "gone")) for _ in range(10)]
     stays = threads.submit("alice", noting(done, "stays"))
-    assert threads.asked_by("alice") == 12
+    assert threads.pending_of("alice") == 12
     for one in gone:
         one.cancel()
-    assert threads.asked_by("alice") == 2
-    assert threads.asked_by("bob") == 0
+    assert threads.pending_of("alice") == 2
+    assert threads.pending_of("bob") == 0
     gate.open()
     wait([held, stays], PATIENCE)
     assert done == ["stays"]

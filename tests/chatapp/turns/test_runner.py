@@ -27,7 +27,7 @@ from chatapp.turns.live_reply import LiveStream, Phase
 from chatapp.turns.pacing import Pace
 from chatapp.turns.runner import Runner
 from chatapp.turns.turn import Job
-from chatapp.turns.upkeep import Keeper
+from chatapp.turns.upkeep import Upkeep
 from compression.exceptions import NothingToCompress
 from tests.chatapp.stage import PATIENCE, Stage, reply_of, staged, stored, turn_of, until
 from tests.chatapp.talking import expire, row_of
@@ -692,7 +692,7 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
         model=accepted.model,
     )
     stream = LiveStream(job=job, event_no=accepted.event_no, pace=Pace())
-    keeper = Keeper(
+    upkeep = Upkeep(
         process_id=stage.runner.process_id,
         streams={accepted.turn: stream},
         announcer=stage.announcer,
@@ -701,11 +701,11 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
         count=len,
     )
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.0)
-    await keeper._renew()
+    await upkeep._renew()
     assert stream.lost
-    keeper._streams = {accepted.turn: LiveStream(job=job, event_no=1, phase=Phase.FINISHING)}
-    await keeper._renew()
-    assert not keeper._streams[accepted.turn].lost
+    upkeep._streams = {accepted.turn: LiveStream(job=job, event_no=1, phase=Phase.FINISHING)}
+    await upkeep._renew()
+    assert not upkeep._streams[accepted.turn].lost
 
 
 @pytest.mark.parametrize(

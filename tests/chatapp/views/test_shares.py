@@ -13,7 +13,7 @@ from django.test import AsyncClient
 from chatapp import wiring
 from chatapp.rendering import kept
 from chatapp.views.searching import MOST_SEARCHES
-from compression.database import SERVER_THREADS, SQLITE_THREADS, asked_by, in_database_thread
+from compression.database import SERVER_THREADS, SQLITE_THREADS, in_database_thread, pending_of
 from compression.fair_threads import on_behalf_of
 from tests.inprocess import HTMX, new_conversation, send, settle, signed_in
 
@@ -178,7 +178,7 @@ async def test_n02_the_end_waits_for_no_search_that_waits(client: AsyncClient) -
     search = asyncio.create_task(client.get("/search/?q=lantern"))
     try:
         async with asyncio.timeout(20):
-            while not asked_by(alice.pk, "slow"):  # noqa: ASYNC110
+            while not pending_of(alice.pk, "slow"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         await wiring.shutdown()
         with pytest.raises(asyncio.CancelledError):

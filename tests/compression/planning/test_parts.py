@@ -52,7 +52,7 @@ def test_every_word_is_in_one_part_and_no_part_is_above_its_room(texts: list[str
         for item in chunk.items:
             written[item.seq] = written.get(item.seq, 0) + len(item.text)
         last = chunk.through_seq
-        assert chunk.said == (written[last] if written[last] < len(texts[last - 1]) else 0)
+        assert chunk.divided_at == (written[last] if written[last] < len(texts[last - 1]) else 0)
         assert chunk.tokens == sum(size(item) for item in chunk.items) <= ROOM
 
 
@@ -69,10 +69,10 @@ def test_a_part_ends_where_a_message_does_if_little_stays_empty() -> None:
     items = [say(seq, "word " * 160) for seq in range(1, 6)]
     chunks = planned(items).chunks
     assert [len(chunk.items) for chunk in chunks] == [2, 2, 1]
-    assert not any(chunk.said for chunk in chunks)
+    assert not any(chunk.divided_at for chunk in chunks)
     items = [say(1, "word " * 40), say(2, "word " * 300)]
     first, second = planned(items).chunks
-    assert (first.said, second.said) == (len(first.items[1].text), 0)
+    assert (first.divided_at, second.divided_at) == (len(first.items[1].text), 0)
     assert (first.through_seq, second.first_seq) == (2, 2)
 
 

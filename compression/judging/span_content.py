@@ -18,7 +18,7 @@ COPIED = 30
 """Characters: a line at least this long that is in a message word for word is copied from it."""
 
 
-class Said:
+class SpanContent:
     """The messages of a span, with those of their facts that the earlier summary lacks."""
 
     def __init__(self, items: Sequence[Item], *, standing: str) -> None:
