@@ -210,6 +210,8 @@ class Computer:
 
     async def _chat(self, address: str, link: str, command: str) -> None:
         """Sign in and be answered, by the model that the command names if it names one."""
+        # The server of the command before may have asked for a title at its end.
+        await asyncio.to_thread(self.model.reset)
         person = JsonClient(address)
         try:
             await person.sign_in(link)
@@ -225,7 +227,6 @@ class Computer:
         if _MODEL_SERVER.search(command):
             named = re.search(r"CHAT_MODEL=(\S+)", command)
             asked = await asyncio.to_thread(self.model.chats)
-            await asyncio.to_thread(self.model.reset)
             assert asked, "the model server was not asked"
             assert named is None or asked[0]["model"] == named[1]
 

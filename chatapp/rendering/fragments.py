@@ -136,6 +136,7 @@ def _state(event: events.Event) -> dict[str, Any]:
     if event.turn is not None:
         turns[event.turn.seq] = event.turn
     shown = {message.seq for message in event.messages}
+    last = max(event.turns, key=lambda turn: turn.turn, default=None)
     return {
         "articles": _articles(
             event, event.messages, turns=turns, boundary=event.compression.boundary
@@ -149,6 +150,7 @@ def _state(event: events.Event) -> dict[str, Any]:
         "compression": event.compression,
         "context": event.context,
         "turn": event.turn,
+        "ended": _ended(last.turn, last.status) if last else None,
         "title": event.conversation.title,
         "conversation": event.conversation,
         "locked": event.compression.running and event.compression.locks_input,
@@ -165,10 +167,11 @@ def _turn_finished(event: events.Event) -> dict[str, Any]:
     articles: SafeString | str = ""
     if event.message is not None:
         articles = _articles(event, [event.message], turns={event.message.seq: event.ended})
-    return {
-        "articles": articles,
-        "spoken": _SPOKEN_ENDS.get(event.status, "No answer"),
-    }
+    return {"articles": articles, "ended": _ended(event.turn, event.status)}
+
+
+def _ended(turn: int, status: str) -> dict[str, Any]:
+    return {"turn": turn, "spoken": _SPOKEN_ENDS.get(status, "No answer")}
 
 
 def _message(event: events.Event) -> dict[str, Any]:

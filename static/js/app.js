@@ -20,6 +20,18 @@ let release = null; // Restores the reader's place after an update of the feed.
 /** False for a `delta`, which only adds text to the end of a reply. */
 const changesMore = (message) => !message.includes('data-event="delta"');
 
+const turn = () => ({ turn: 0, ...find("#turn-state [data-turn]")?.dataset });
+let lastTurn = turn(); // What the page last knew of the latest turn: its number, and how it ended.
+
+/** Whether this message told that a turn began or ended. After lost events, only a `state` tells. */
+function turned(message) {
+  const now = turn();
+  if (Number(now.turn) < lastTurn.turn || (now.turn === lastTurn.turn && now.ended === lastTurn.ended)) return false;
+  lastTurn = now;
+  if (message.includes('data-event="state"')) tell(now.ended ?? "Answering");
+  return true;
+}
+
 const version = () => find("#divider [data-version]")?.dataset.version;
 let before = version(); // The version of the summary when the input was last unlocked.
 
@@ -43,8 +55,9 @@ function arrived(message) {
     if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {
       drawer.refresh();
     }
-    if (retitled || /data-event="(turn-started|turn-finished)"/.test(message)) list.refresh();
-    if (message.includes('data-event="turn-finished"')) {
+    const news = turned(message);
+    if (retitled || news) list.refresh();
+    if (news && lastTurn.ended) {
       list.seen();
       list.notify(find("#spoken").textContent);
     }
@@ -66,6 +79,12 @@ socket.start({ onOpen: outbox.resend, onMessage: arrived });
 
 document.body.addEventListener("htmx:wsBeforeMessage", ({ detail }) => {
   if (changesMore(detail.message)) release = scroll.hold();
+});
+// htmx looks for the places of an answer around the button that asked, which an event may have replaced.
+document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.target.id !== "sink" || detail.requestConfig.elt.isConnected) return;
+  detail.shouldSwap = false;
+  htmx.swap(detail.target, detail.serverResponse, { swapStyle: "none" });
 });
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) socket.signedOut();

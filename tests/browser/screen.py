@@ -17,6 +17,7 @@ from playwright.async_api import (
     Page,
     Request,
     StorageState,
+    WebSocketRoute,
     expect,
 )
 
@@ -123,6 +124,28 @@ class Screen:
         await expect(self.articles).to_have_count(before + 2)
         await expect(self.button("Stop")).to_be_hidden()
         await expect(self.feed.locator("[aria-busy]")).to_have_count(0)
+
+    async def cut_at(self, event: str) -> list[str]:
+        """Have the first connection from the next load on end in place of an event of this name.
+
+        The next one makes up for it by a state. Returns a list that then holds the event.
+        """
+        lost: list[str] = []
+
+        async def through(page: WebSocketRoute) -> None:
+            server, first = page.connect_to_server(), not lost
+
+            async def to_the_page(message: str | bytes) -> None:
+                if first and f'data-event="{event}"' in str(message):
+                    lost.append(str(message))
+                    await page.close(code=1011)
+                elif not first or not lost:
+                    page.send(message)
+
+            server.on_message(to_the_page)
+
+        await self.page.route_web_socket("**/ws/**", through)
+        return lost
 
     async def act(self, number: int, action: str) -> None:
         """Choose an action of the message of that number, counted from 0."""

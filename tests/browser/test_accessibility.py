@@ -317,10 +317,8 @@ async def test_the_whole_job_can_be_done_by_keyboard(
     await expect(screen.articles.last.get_by_text("Pinned")).to_be_visible()
 
 
-async def test_a_screen_reader_hears_the_boundaries_and_nothing_between(
-    screen: Screen, model: RunningUpstream
-) -> None:
-    await screen.ask(f"{RULE} {DETAILS}")
+async def listen(screen: Screen) -> None:
+    """Note in ``window.heard`` what a screen reader says from now on."""
     await screen.page.evaluate(
         """() => {
             window.heard = [];
@@ -331,6 +329,13 @@ async def test_a_screen_reader_hears_the_boundaries_and_nothing_between(
             }).observe(region, {childList: true, characterData: true, subtree: true});
         }"""
     )
+
+
+async def test_a_screen_reader_hears_the_boundaries_and_nothing_between(
+    screen: Screen, model: RunningUpstream
+) -> None:
+    await screen.ask(f"{RULE} {DETAILS}")
+    await listen(screen)
     model.script(pausing(*["and so on "] * 40, seconds=0.02))
     for number in (1, 2):
         await screen.ask(f"Question {number}. {DETAILS}")
@@ -350,3 +355,23 @@ async def test_a_screen_reader_hears_the_boundaries_and_nothing_between(
         "Answering",
         "Answer stopped",
     ]
+
+
+@pytest.mark.parametrize("lost", ["turn-started", "turn-finished"])
+async def test_a_screen_reader_hears_of_a_turn_whose_event_was_lost(
+    screen: Screen, model: RunningUpstream, lost: str
+) -> None:
+    """Breaks when: only the event tells, and not the state that comes in its place."""
+    await screen.ask("Hello")
+    cut = await screen.cut_at(lost)
+    await screen.page.reload()
+    await listen(screen)
+    model.script(unending("Once upon a time"))
+    await screen.send("A story.")
+    await expect(screen.articles.last).to_contain_text("Once upon a time")
+    await expect(screen.status).to_have_text("Answering")
+    await screen.button("Stop").click()
+    await expect(screen.status).to_have_text("Answer stopped")
+    assert cut
+    heard = await screen.page.evaluate("window.heard")
+    assert heard == ["Answering", "Answer stopped"]

@@ -6,7 +6,7 @@ import asyncio
 import re
 
 import pytest
-from playwright.async_api import BrowserContext, Route, WebSocketRoute, expect
+from playwright.async_api import BrowserContext, Route, expect
 
 from tests.browser.screen import Screen
 from tests.browser.scripts import FOR_EVER, summary
@@ -59,22 +59,7 @@ async def test_compacting_shows_locks_and_divides(screen: Screen, model: Running
 async def test_an_end_that_comes_by_a_fresh_state_is_spoken_too(screen: Screen) -> None:
     """Breaks when: only the event that may be lost says that the lock is gone."""
     await fill(screen, 3)
-    lost: list[str | bytes] = []
-
-    async def through(page: WebSocketRoute) -> None:
-        """The first connection ends in place of the event; the next one comes by a state."""
-        server, first = page.connect_to_server(), not lost
-
-        async def to_the_page(message: str | bytes) -> None:
-            if first and 'data-event="compression-completed"' in str(message):
-                lost.append(message)
-                await page.close(code=1011)
-            elif not first or not lost:
-                page.send(message)
-
-        server.on_message(to_the_page)
-
-    await screen.page.route_web_socket("**/ws/**", through)
+    lost = await screen.cut_at("compression-completed")
     await screen.page.reload()
     await screen.button("Compact").click()
     await expect(screen.status).to_have_text("Conversation compressed")
@@ -82,10 +67,20 @@ async def test_an_end_that_comes_by_a_fresh_state_is_spoken_too(screen: Screen) 
 
 
 async def test_an_undo_is_said_where_the_writer_looks(screen: Screen) -> None:
-    """Breaks when: only the divider tells, which may stand far above what is in view."""
+    """Breaks when: only the divider tells, which may stand far above what is in view; or when the
+    answer to a button that an event has replaced meanwhile is lost.
+    """
     await fill(screen, 3)
     await screen.button("Compact").click()
     await expect(screen.status).to_have_text("Conversation compressed")
+
+    async def late(route: Route) -> None:
+        """The events come before the answer."""
+        answer = await route.fetch()
+        await expect(screen.button("Undo compression")).to_have_count(0)
+        await route.fulfill(response=answer)
+
+    await screen.page.route("**/summary/undo/", late)
     await screen.button("Undo compression").click()
     line = screen.page.locator("#alerts")
     await expect(line).to_contain_text("Undone")
