@@ -13,7 +13,8 @@
         ├── SummarizerError         summarizer_failed       502
         │   └── DraftRejected       draft_rejected          502
         ├── CompressionCancelled    compression_cancelled   409
-        └── LeaseLost               lease_lost              409
+        ├── LeaseLost               lease_lost              409
+        └── ToolFailed              tool_failed             502
 
 The chat's branch is in :mod:`chatapp.errors`. Do not raise the two base classes directly.
 """
@@ -159,3 +160,11 @@ class LeaseLost(CompressionError):
     status = 409
     retryable = True
     default_message = "Another process took this compression over. Nothing was lost."
+
+
+class ToolFailed(CompressionError):
+    """A tool gave no result. The sentence is what the model is told, and a person reads it too."""
+
+    code = "tool_failed"
+    status = 502
+    default_message = "The tool gave no result."

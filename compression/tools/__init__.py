@@ -1,0 +1,1 @@
+"""Tools that a model may call while it answers: what they are, and how calls are checked and run."""
