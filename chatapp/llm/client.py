@@ -55,6 +55,9 @@ class ToolCall:
     name: str
     arguments: str
     """JSON as the model wrote it: unchecked, possibly cut off or empty."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the server's own, such as signatures, to be sent back unchanged with the call.
+    Those inside ``function`` are under that key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,9 @@ class Finished:
     """None if the server reported none."""
     model: str = ""
     """The model's name in the server's answer."""
+    reasoning_field: str = ""
+    """The name under which the reasoning came, and may go back; empty if there was none, or only
+    in a form that is not sent back."""
     error: LLMError | None = None
     """An error that the server reported after the model had ended its reply."""
 

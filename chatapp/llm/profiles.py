@@ -33,6 +33,8 @@ class Profile:
     supports_system_role: bool = True
     supports_json_schema: bool = True
     supports_usage: bool = True
+    reasoning_back: str = "tool_turns"
+    """When its reasoning is sent back to it: ``never``, ``tool_turns`` or ``always``."""
     calibration: float = 1.1
     """Provider's tokens for one ruler token."""
     input_price: float | None = None
@@ -75,6 +77,7 @@ class Profile:
         messages: Sequence[Message],
         *,
         max_tokens: int,
+        tools: Sequence[Mapping[str, Any]] = (),
         response_format: Mapping[str, Any] | None = None,
         on_retry: Callable[[LLMError, float], object] | None = None,
     ) -> ChatRequest:
@@ -83,6 +86,7 @@ class Profile:
             model=self.name,
             messages=self.messages(messages),
             max_tokens=max_tokens,
+            tools=tuple(tools) if self.supports_tools else (),
             response_format=response_format if self.supports_json_schema else None,
             include_usage=self.supports_usage,
             on_retry=on_retry,

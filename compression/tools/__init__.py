@@ -1,1 +1,1 @@
-"""Tools that a model may call while it answers: what they are, and how calls are checked and run."""
+"""Tools that a model may call: what they are, and how their calls are checked and run."""

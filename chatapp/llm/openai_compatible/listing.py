@@ -7,7 +7,8 @@ from typing import Any
 
 from chatapp.llm.client import ModelInfo
 from chatapp.llm.errors import MalformedReply
-from chatapp.llm.openai_compatible.pieces import MAX_NAME, as_dict, mend
+from chatapp.llm.openai_compatible.pieces import MAX_NAME, as_dict
+from compression.tools.texts import mend
 
 #: Of one server; what it lists after these is passed over.
 MAX_MODELS = 5000

@@ -39,7 +39,8 @@ _FINISH_WORDS = {
 class PayloadReader:
     """What the objects of one reply have said so far. Text and reasoning go to ``chunks``.
 
-    ``finish_reason`` is empty until the model said why it stopped.
+    ``finish_reason`` is empty until the model said why it stopped, ``reasoning_field`` until it
+    reasoned under a name of its own.
     """
 
     def __init__(self, chunks: ChunkBuffer, bounds: Bounds) -> None:
@@ -50,6 +51,7 @@ class PayloadReader:
         self._bounds = bounds
         self._refused = False
         self._said = False
+        self.reasoning_field = ""
         self._reasoned = False
         self._tools = ToolCallAssembler()
 
@@ -124,8 +126,10 @@ class PayloadReader:
         OpenRouter says it twice, as ``reasoning`` and in ``reasoning_details``: the details count
         only where they are all there is.
         """
-        if plain := delta.get("reasoning_content") or delta.get("reasoning"):
+        name = "reasoning_content" if delta.get("reasoning_content") else "reasoning"
+        if plain := delta.get(name):
             self._reasoned = True
+            self.reasoning_field = name
             self._chunks.add_reasoning(plain)
         elif not self._reasoned:
             self._chunks.add_reasoning(detailed_reasoning(delta.get("reasoning_details")))

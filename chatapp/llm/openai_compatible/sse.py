@@ -109,6 +109,7 @@ class StreamDecoder:
             tool_calls=calls,
             usage=reply.usage,
             model=reply.model,
+            reasoning_field=reply.reasoning_field,
             error=self.error,
         )
 

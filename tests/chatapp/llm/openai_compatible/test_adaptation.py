@@ -56,6 +56,12 @@ def test_everything_can_be_left_out() -> None:
          "supports_system_role"),
         ("Jinja Exception: System role not supported", "", "supports_system_role"),
         ("registry/gemma does not support tools", "", "supports_tools"),
+        ("tools param requires --jinja flag", "", "supports_tools"),
+        ("`tool calling` is not supported with this model", "", "supports_tools"),
+        ("Function calling is not enabled for this model", "", "supports_tools"),
+        ("Unrecognized request argument supplied: tools", "", "supports_tools"),
+        ("Unsupported parameter: 'tools' is not supported with this model.", "tools",
+         "supports_tools"),
     ],
 )  # fmt: skip
 def test_a_refusal_says_what_to_leave_out(words: str, parameter: str, field: str) -> None:

@@ -330,7 +330,7 @@ def test_l17_broken_tool_calls_come_as_they_are() -> None:
     calls = Decoded(delta("tool_calls", tool_calls=broken)).calls
     assert calls[0] == ToolCall(id="same", name="f", arguments='{"cut')
     assert calls[1] == ToolCall(id="same", name="f", arguments="")
-    assert calls[2] == ToolCall(id="call_3", name="", arguments="")
+    assert len(calls) == 2, "a piece that says nothing is no call"
 
 
 def test_the_old_function_call() -> None:
