@@ -1,4 +1,4 @@
-"""A tool that a model may call. Pure: a host, or this app, gives the function that does the work."""
+"""A tool that a model may call. Pure: a host, or this app, gives the function that works."""
 
 from __future__ import annotations
 
