@@ -83,6 +83,7 @@ class StoredProfiles:
         return Profile(
             name=row.name,
             **figures,
+            reasoning_back=row.reasoning_back,
             calibration=row.calibration,
             input_price=_price(row.input_price),
             cached_input_price=_price(row.cached_input_price),

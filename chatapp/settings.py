@@ -226,6 +226,9 @@ REPLIES_PER_USER = environment.integer("REPLIES_PER_USER", 10, least=1)
 # 0: no limit, and nothing is counted.
 DAILY_TOKENS_PER_USER = environment.integer("DAILY_TOKENS_PER_USER", 0)
 DAILY_COST_PER_USER = environment.amount("DAILY_COST_PER_USER")
+# Requests of one turn that offer tools; then one that offers none, so that the model answers.
+TOOL_ROUNDS = environment.integer("TOOL_ROUNDS", 8)
+CURRENT_TIME_TOOL = environment.boolean("CURRENT_TIME_TOOL")
 AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)

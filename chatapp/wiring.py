@@ -26,6 +26,7 @@ from chatapp.llm.prices import PriceList
 from chatapp.profile_store import StoredProfiles
 from chatapp.rendering import fragments
 from chatapp.rendering.pool import RenderingPool
+from chatapp.tools import registry
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.metering import MeteredClient
 from chatapp.turns.pacing import Pace
@@ -92,6 +93,8 @@ def services() -> Services:
         demo=demo(),
         summary_model="" if demo() else settings.SUMMARY_MODEL,
         automatic_titles=settings.AUTOMATIC_TITLES and not demo(),
+        tools=registry.tools_for,
+        tool_rounds=settings.TOOL_ROUNDS,
     )
 
 

@@ -116,6 +116,8 @@ class Sizes:
     """Ruler tokens of instructions, system prompt and tools, ``unseen`` included."""
     unseen: int = 0
     """The part of ``fixed`` that the provider counts besides what it is sent."""
+    tools: int = 0
+    """The part of ``fixed`` that the definitions of tools take."""
     summary: int = 0
     """Ruler tokens of the active summary as rendered into the request, ``frame`` included."""
     frame: int = 0

@@ -18,6 +18,7 @@ from chatapp.context.request import (
     visible_tail,
     wire_of,
 )
+from chatapp.context.sent_back import SentBack
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.client import Message
@@ -89,7 +90,8 @@ class ContextParts:
 
 def _context_parts(owned: Subject) -> ContextParts:
     snapshot = owned.snapshot
-    built = build_request(snapshot, owned.sizes)
+    back = SentBack(model=owned.profile.name, reasoning=owned.profile.reasoning_back)
+    built = build_request(snapshot, owned.sizes, back=back)
     tokens = built.manifest["tokens"]
     heads = (
         ("system", instructions(snapshot)),
@@ -104,6 +106,9 @@ def _context_parts(owned: Subject) -> ContextParts:
         }
         for name, text in heads
     ]
+    if snapshot.tools:
+        # Their definitions are known while a turn runs; this is their size in the last request.
+        groups.append({"name": "tools", "tokens": tokens["tools"], "messages": []})
     visible = visible_tail(snapshot)
     pinned = {one.seq for one in visible if one.pinned}
     tail = [
@@ -114,7 +119,7 @@ def _context_parts(owned: Subject) -> ContextParts:
             "seq": one.seq,
             "pinned": one.seq in pinned,
         }
-        for one in wire_of(visible)
+        for one in wire_of(visible, back)
     ]
     groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
     return ContextParts(

@@ -49,7 +49,7 @@ class ModelProfileForm(ModelForm):
 
     class Meta:
         model = ModelProfile
-        fields = ["name", *FIGURES, "available"]
+        fields = ["name", *FIGURES, "reasoning_back", "available"]
 
 
 def _label(field: str) -> str:
@@ -178,7 +178,7 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
     def save_model(self, request: HttpRequest, obj: ModelProfile, form: Any, change: bool) -> None:
         """Mark each changed figure as the operator's, whatever was learned about it."""
         for name in form.changed_data:
-            if name not in {"name", "available"}:
+            if name not in {"name", "reasoning_back", "available"}:
                 obj.sources[name], obj.dates[name] = OPERATOR, timezone.now().isoformat()
                 obj.learned.pop(name, None)
         super().save_model(request, obj, form, change)

@@ -22,3 +22,8 @@ def message_tokens(
     if tool_calls:
         tokens += counter.count(json.dumps(list(tool_calls), ensure_ascii=False))
     return tokens
+
+
+def definition_tokens(counter: TokenCounter, definitions: Sequence[Mapping[str, Any]]) -> int:
+    """Ruler tokens of the definitions of tools, as they are sent; 0 if there are none."""
+    return counter.count(json.dumps(list(definitions), ensure_ascii=False)) if definitions else 0

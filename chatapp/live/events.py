@@ -90,7 +90,7 @@ class ToolStarted(Event):
     """The assistant message that holds the call."""
     call_id: str
     name: str
-    arguments: str
+    arguments: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,9 @@ class ToolFinished(Event):
     """The tool message that holds the result."""
     call_id: str
     name: str
-    text: str
+    result: str
+    seconds: float
+    """The time that the tool took."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,8 @@ class MessageView(View):
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
     tool_call_id: str = ""
     tool_name: str = ""
+    seconds: float | None = None
+    """The time that a tool took for its result; None if unknown."""
     token_count: int = 0
     pinned: bool = False
     masked: bool = False
@@ -181,6 +183,7 @@ class ContextView(View):
     summary: int
     pinned: int
     tail: int
+    tools: int = 0
     adjustment: int = 0
     """Tokens by which the model's count differs from the ruler's, in total."""
     total: int

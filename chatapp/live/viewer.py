@@ -74,7 +74,11 @@ class Viewer:
         json = published.json
         match published.type:
             case "message-added":
-                self._newest = json["message"]["seq"]
+                message = json["message"]
+                self._newest = message["seq"]
+                if self.open and message.get("status") == "streaming":
+                    # The next round's reply: nothing of it was told yet.
+                    self._reply = Reply(seq=self._newest)
             case "turn-started":
                 self.open = True
                 # Of one number too: where the empty reply was lost there is nothing to add to.

@@ -266,6 +266,17 @@ class UnofferedToolCall(LLMError):
         return cls(cls.default_message.replace("a tool,", f"a tool ({shown}),"), tool=shown)
 
 
+class ToolsWithoutEnd(LLMError):
+    """The model called a tool again after its last round, whose request offered none."""
+
+    code = "llm_tools_without_end"
+    retryable = True
+    default_message = (
+        "The model went on calling tools instead of answering, so its turn was ended. Retry, put "
+        "the question differently, or choose another model."
+    )
+
+
 class ModelRefused(LLMError):
     """The model itself refused, in words that its server marks as a refusal."""
 

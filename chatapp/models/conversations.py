@@ -238,9 +238,16 @@ class Message(models.Model):
     reasoning = models.TextField(blank=True, default="")
     added_context = models.TextField(blank=True, default="")
     """Text that the program added to this message, and sends with it unchanged from then on."""
+    reasoning_field = models.CharField(max_length=32, null=True, blank=True)
+    """The name under which the model server sent the reasoning; None if it takes none back. None
+    and no default, because SQLite would make the table anew, without the triggers of the search."""
+    reasoning_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    """Ruler tokens of the reasoning, which are not in ``token_count``."""
     tool_calls = models.JSONField(default=list, blank=True)
     tool_call_id = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     tool_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    seconds = models.FloatField(null=True, blank=True)
+    """The time that a tool took for its result; None if unknown."""
     status = models.CharField(
         max_length=16, choices=MessageStatus.choices, default=MessageStatus.COMPLETE
     )

@@ -8,6 +8,14 @@ from chatapp.text.lengths import NAME_LENGTH
 from chatapp.text.safety import visible
 
 
+class ReasoningBack(models.TextChoices):
+    """When a model's reasoning is sent back to it."""
+
+    NEVER = "never", "never"
+    TOOL_TURNS = "tool_turns", "in tool turns"
+    ALWAYS = "always", "always"
+
+
 class ModelProfile(models.Model):
     """A model's figures, from its server, price data, the operator, or refusals."""
 
@@ -19,6 +27,9 @@ class ModelProfile(models.Model):
     supports_system_role = models.BooleanField(default=True)
     supports_json_schema = models.BooleanField(default=True)
     supports_usage = models.BooleanField(default=True)
+    reasoning_back = models.CharField(
+        max_length=16, choices=ReasoningBack.choices, default=ReasoningBack.TOOL_TURNS
+    )
     input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
     cached_input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
     output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)

@@ -102,7 +102,7 @@ def article_of(
     text, thoughts = message.text, message.reasoning
     busy = message.role == "assistant" and message.status == "streaming"
     closed, open_html, late = "", "", None
-    if turn is not None and turn.open and turn.seq == message.seq:
+    if turn is not None and turn.open and turn.seq == message.seq and not message.tool_calls:
         busy, late = True, turn.retry_notice
         # The turn's text may be newer than the stored one.
         text, thoughts = turn.text or text, turn.reasoning or thoughts
@@ -143,7 +143,8 @@ def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[ke
     """
     found = []
     for message in messages:
-        if message.status == "streaming" or (turn is not None and turn.seq == message.seq):
+        written = turn is not None and turn.seq == message.seq and not message.tool_calls
+        if message.status == "streaming" or written:
             continue
         how = kept.markdown if message.role == "assistant" else kept.verbatim
         found += [kept.Body(how, message.text), kept.Body(kept.verbatim, message.reasoning)]

@@ -52,7 +52,7 @@ def chip(context: ContextView) -> Chip:
     x = 0.0
     segments = []
     parts = (
-        ("system", context.system),
+        ("system", context.system + context.tools),
         ("summary", context.summary + context.pinned),
         ("verbatim", context.tail),
     )

@@ -17,11 +17,14 @@ from chatapp.transfer.openai_messages import ROLES
 from chatapp.transfer.own_sources import Sources
 from chatapp.transfer.spooled import SpooledMessages
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
+from compression.tools.texts import mended
 from compression.types import Role
 
 #: The mark of our exports, and the version of their format.
 FORMAT = "palimpsest"
 VERSION = 1
+# Seconds: no tool takes a day.
+_LONGEST = 86_400
 _HEADINGS = {"user": "You", "assistant": "Assistant", "tool": "Tool result"}
 
 
@@ -81,6 +84,7 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
         tool_calls=_calls(value.get("tool_calls"), left_out),
         tool_call_id=fields.name(value.get("tool_call_id")),
         tool_name=fields.name(value.get("tool_name")),
+        seconds=_seconds(value.get("seconds")),
         created_at=fields.time(value.get("created_at"), left_out),
         partial=value.get("status") not in (None, "complete"),
         superseded=bool(value.get("superseded")),
@@ -93,6 +97,13 @@ def _message(value: Mapping[str, Any], left_out: Counter[str]) -> ForeignMessage
     )
 
 
+def _seconds(value: Any) -> float | None:
+    """A time that a tool may have taken; None for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LONGEST:
+        return float(value)
+    return None
+
+
 def _calls(value: Any, left_out: Counter[str]) -> tuple[dict[str, Any], ...]:
     calls = []
     for one in fields.listing(value):
@@ -103,11 +114,15 @@ def _calls(value: Any, left_out: Counter[str]) -> tuple[dict[str, Any], ...]:
             left_out["tool call without id or name"] += 1
             continue
         arguments = fields.storable(function.get("arguments"), left_out)
+        # The server's own fields go back to it with the call.
+        inside = {key: part for key, part in function.items() if key not in {"name", "arguments"}}
+        extra = {key: part for key, part in call.items() if key not in {"id", "type", "function"}}
         calls.append(
             {
+                **mended(extra),
                 "id": identifier,
                 "type": "function",
-                "function": {"name": name, "arguments": arguments},
+                "function": {**mended(inside), "name": name, "arguments": arguments},
             }
         )
     return tuple(calls)

@@ -25,6 +25,8 @@ class ForeignMessage:
     tool_call_id: str = ""
     """For a tool message: the call it answers."""
     tool_name: str = ""
+    seconds: float | None = None
+    """For a tool message: the time that the tool took; None if the file does not say."""
     created_at: datetime | None = None
     """In UTC; None if the file has no valid time."""
     partial: bool = False

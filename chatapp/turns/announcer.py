@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
@@ -11,6 +12,7 @@ from chatapp.conversations.messages.masks import Masked
 from chatapp.conversations.summaries import compressions
 from chatapp.conversations.turns import progress
 from chatapp.conversations.turns.progress import Ended
+from chatapp.conversations.turns.rounds import Stored
 from chatapp.conversations.turns.sending import Accepted
 from chatapp.live import compression_progress, events
 from chatapp.live.bus import Bus
@@ -18,6 +20,7 @@ from chatapp.live.view_models import MessageView
 from chatapp.turns.live_reply import LiveStream
 from chatapp.turns.services import Services
 from compression.exceptions import UserFacingError
+from compression.tools.loop import MadeCall
 from compression.types import Outcome, Progress, Trigger
 
 # Most changed messages that are announced one by one.
@@ -28,6 +31,15 @@ ASKED_AGAIN = "The model server is getting too many requests. It will be asked a
 def common(conversation_id: int, event_no: int) -> dict[str, Any]:
     """The fields of every event."""
     return {"conversation_id": conversation_id, "event_no": event_no, "at": timezone.now()}
+
+
+async def _tell_context(
+    services: Services, bus: Bus, conversation_id: int, about: dict[str, Any]
+) -> None:
+    """Announce how full the context now is, if anybody looks."""
+    if bus.watched(conversation_id):
+        context = await services.acontext(conversation_id)
+        await bus.publish(events.Context(context=context, **about))
 
 
 class Announcer:
@@ -86,9 +98,47 @@ class Announcer:
                 **about,
             )
         )
-        if self._bus.watched(ended.conversation_id):
-            context = await self._services.acontext(ended.conversation_id)
-            await self._bus.publish(events.Context(context=context, **about))
+        await _tell_context(self._services, self._bus, ended.conversation_id, about)
+
+    async def tools_called(
+        self, conversation_id: int, turn: int, stored: Stored, calls: Sequence[MadeCall]
+    ) -> None:
+        """Announce a reply that ended with calls, and each call."""
+        about = common(conversation_id, stored.event_no)
+        await self._bus.publish(events.MessageChanged(message=stored.message, **about))
+        for call in calls:
+            await self._bus.publish(
+                events.ToolStarted(
+                    turn=turn,
+                    seq=stored.message.seq,
+                    call_id=call.id,
+                    name=call.name,
+                    arguments=dict(call.arguments),
+                    **about,
+                )
+            )
+
+    async def tool_answered(self, conversation_id: int, turn: int, stored: Stored) -> None:
+        """Announce the result of a call, and how full the context now is."""
+        message, about = stored.message, common(conversation_id, stored.event_no)
+        await self.message_added(conversation_id, stored)
+        await self._bus.publish(
+            events.ToolFinished(
+                turn=turn,
+                seq=message.seq,
+                call_id=message.tool_call_id,
+                name=message.tool_name,
+                result=message.text,
+                seconds=message.seconds or 0.0,
+                **about,
+            )
+        )
+        await _tell_context(self._services, self._bus, conversation_id, about)
+
+    async def message_added(self, conversation_id: int, stored: Stored) -> None:
+        """Announce a message of a running turn."""
+        about = common(conversation_id, stored.event_no)
+        await self._bus.publish(events.MessageAdded(message=stored.message, **about))
 
     async def message_changed(
         self, conversation_id: int, event_no: int, message: MessageView
@@ -96,9 +146,7 @@ class Announcer:
         """Announce that a stored message changed, and how full the context now is."""
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
-        if self._bus.watched(conversation_id):
-            context = await self._services.acontext(conversation_id)
-            await self._bus.publish(events.Context(context=context, **about))
+        await _tell_context(self._services, self._bus, conversation_id, about)
 
     async def masked(self, conversation_id: int, masked: Masked) -> None:
         """Announce masked tool results; viewers fetch the changes themselves if there are many."""

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from chatapp.context.request import (
     BuiltRequest,
     ConversationSnapshot,
+    StoredMessage,
     build_request,
     request_sizes,
     visible_tail,
 )
-from chatapp.context.tokens import message_tokens
+from chatapp.context.sent_back import SentBack
+from chatapp.context.tokens import definition_tokens, message_tokens
 from chatapp.conversations.messages.masks import Masked, amask
 from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
 from chatapp.conversations.turns.progress import aset_truncated
@@ -21,6 +23,7 @@ from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.llm import activity_log
 from chatapp.llm.profiles import Profile
+from chatapp.tools.registry import ToolSource, no_tools
 from compression import conf, services, store
 from compression.exceptions import (
     CompressionError,
@@ -35,6 +38,9 @@ from compression.planning.projection import Report
 from compression.planning.truncation import shorten_giant, truncate
 from compression.ports import TokenCounter
 from compression.services import Engine
+from compression.tools.calls import offerable
+from compression.tools.rounds import WIND_DOWN
+from compression.tools.tool import Tool
 from compression.types import ContextAction, Decision, Item, Sizes, Trigger
 
 # Rounds of masking, applying, compressing and truncating; more would not help.
@@ -47,7 +53,7 @@ LOOK_AGAIN = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittingDeps:
-    """Dependencies of :func:`prepare`: model, ruler, summarisers, and callbacks to viewers."""
+    """Dependencies of :func:`prepare`: model, ruler, tools, summarisers, callbacks to viewers."""
 
     profile: Profile
     counter: TokenCounter
@@ -60,6 +66,10 @@ class FittingDeps:
     on_retry: Callable[[UserFacingError, float], object] | None = None
     """Called before each retry with the reason and the seconds until then."""
     engine_for: Callable[[Profile], Engine]
+    tools: ToolSource = no_tools
+    """The tools that a request offers."""
+    wind_down: Callable[[StoredMessage], Awaitable[None]] | None = None
+    """Stores with a result the notice that the window is nearly full; None: nobody is told."""
     refused: Report | None = None
     """The token counts of a request that the provider has just refused as too long."""
 
@@ -76,6 +86,8 @@ class Prepared:
     decision: Decision
     snapshot: ConversationSnapshot
     sizes: Sizes
+    tools: tuple[Tool, ...] = ()
+    """The tools that the request offers."""
     rests: bool = False
     """Automatic compression is paused after too many failures."""
     extractable: bool = False
@@ -104,6 +116,9 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
     for _ in range(MAX_ROUNDS):
         prepared = await _with_decision(await _read_unlocked(conversation_id, deps), deps, tried)
         action = prepared.decision.action
+        if action is ContextAction.WIND_DOWN and deps.wind_down is not None:
+            await deps.wind_down(visible_tail(prepared.snapshot)[-1])
+            continue
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
             return prepared
         await _tell_beginning(deps)
@@ -175,20 +190,27 @@ async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
 
 
 async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
+    tools: tuple[Tool, ...] = ()
+    if deps.profile.supports_tools:
+        tools = offerable(await deps.tools(snapshot))
     if len(snapshot.tail) > INLINE_MESSAGES:
-        return await asyncio.to_thread(_built, snapshot, deps)
-    return _built(snapshot, deps)
+        return await asyncio.to_thread(_built, snapshot, deps, tools)
+    return _built(snapshot, deps, tools)
 
 
-def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
+def _built(snapshot: ConversationSnapshot, deps: FittingDeps, tools: tuple[Tool, ...]) -> Prepared:
     profile = deps.profile
+    snapshot = replace(
+        snapshot, tools=definition_tokens(deps.counter, [one.definition() for one in tools])
+    )
     counted = (
         replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot
     )
     sized = sizes_for(counted, deps.counter, profile)
-    built = build_request(snapshot, sized)
+    back = SentBack(model=profile.name, reasoning=profile.reasoning_back)
+    built = build_request(snapshot, sized, back=back)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
-    return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
+    return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized, tools=tools)
 
 
 async def _with_decision(prepared: Prepared, deps: FittingDeps, tried: _Attempts) -> Prepared:
@@ -246,6 +268,8 @@ def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts) 
             compressible = False
     through = snapshot.truncated_through
     return PolicyState(
+        in_tool_loop=items[-1].role == "tool" if items else False,
+        wound_down=any(one.turn_open and one.added_context == WIND_DOWN for one in snapshot.tail),
         failed=tried.compression_failed,
         compressible=compressible,
         due=_due(snapshot, sized),
@@ -347,7 +371,8 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
     originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    built = build_request(prepared.snapshot, prepared.sizes, replaced=changed)
+    back = SentBack(model=deps.profile.name, reasoning=deps.profile.reasoning_back)
+    built = build_request(prepared.snapshot, prepared.sizes, replaced=changed, back=back)
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
     decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}

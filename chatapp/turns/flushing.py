@@ -27,6 +27,7 @@ class Flusher:
         self._bus = bus
         self._pool = pool
         self._checkpoints = Checkpoints()
+        self._settling: set[asyncio.Task[None]] = set()
 
     def begin(self, stream: LiveStream) -> None:
         """Show the reply from now on, as it is received."""
@@ -40,10 +41,27 @@ class Flusher:
         A flush under way is waited for: if it were cancelled, the same text would be stored again,
         and its thread would still be at work.
         """
-        if stream.flusher is not None:
-            if not stream.flushing:
+        async with stream.flushing:
+            if stream.flusher is not None:
                 stream.flusher.cancel()
-            await asyncio.wait({stream.flusher})
+                await asyncio.wait({stream.flusher})
+            await self._flush_rest(stream)
+
+    async def settle(self, stream: LiveStream) -> None:
+        """Show all text of a message whose turn goes on. Raises nothing but CancelledError.
+
+        The flush itself is not cancelled: :meth:`finish` waits for it.
+        """
+        task = asyncio.create_task(self._settle(stream), name=f"settling turn {stream.job.turn}")
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        await asyncio.shield(task)
+
+    async def _settle(self, stream: LiveStream) -> None:
+        async with stream.flushing:
+            await self._flush_rest(stream)
+
+    async def _flush_rest(self, stream: LiveStream) -> None:
         if stream.pending and not stream.lost:
             await self._flush(stream)
 
@@ -55,10 +73,10 @@ class Flusher:
         while stream.phase < Phase.FINISHING:
             await stream.flush_pending.wait()
             await asyncio.sleep(max(0.0, stream.due_in))
-            stream.flush_pending.clear()
-            stream.flushing = True
-            await self._flush(stream)
-            stream.flushing = False
+            async with stream.flushing:
+                stream.flush_pending.clear()
+                # The text may have been shown with the end of its message.
+                await self._flush_rest(stream)
 
     async def _flush(self, stream: LiveStream) -> None:
         """Store the buffered text, then announce it. Never raises."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
 from chatapp.conversations.turns.progress import Checkpoint
 from chatapp.rendering import markdown
 from chatapp.turns.pacing import Pace
-from chatapp.turns.turn import Job
+from chatapp.turns.turn import CallEnded, Job
 
 # Least interval of flushes, in durations of the last one's rendering: it takes at most a fifth.
 RENDERING_SHARE = 5
@@ -98,6 +98,27 @@ def _joined(pieces: list[tuple[str, str]]) -> tuple[str, str]:
 
 
 @dataclass(slots=True)
+class Tally:
+    """The sums of a turn's calls of the model, as far as the server reported them."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+
+    def add(self, call: CallEnded) -> None:
+        """Add one call."""
+        for name in self.__slots__:
+            more = getattr(call, name)
+            if more is not None:
+                setattr(self, name, (getattr(self, name) or 0) + more)
+
+    def as_fields(self) -> dict[str, Any]:
+        """The sums by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
 class LiveStream:
     """The state of one turn that this process runs."""
 
@@ -107,8 +128,8 @@ class LiveStream:
     task: asyncio.Task[None] | None = None
     flusher: asyncio.Task[None] | None = None
     """Shows the reply as it is received, until the turn is finishing."""
-    flushing: bool = False
-    """A piece of the reply is being stored and shown now."""
+    flushing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while a piece of the reply is stored and shown."""
     phase: Phase = Phase.WAITING
     text: str = ""
     """The text that viewers have been shown. All of it is stored: see ``gather``."""
@@ -116,6 +137,7 @@ class LiveStream:
     rendering: Rendering = field(default_factory=Rendering)
     """The reply as viewers see it. Slow updates space the flushes out."""
     manifest: dict[str, Any] = field(default_factory=dict)
+    spent: Tally = field(default_factory=Tally)
     request_sent: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the request is sent, or when the announcement must not wait for that."""
     announced: asyncio.Event = field(default_factory=asyncio.Event)
@@ -130,6 +152,8 @@ class LiveStream:
     _gathered: tuple[str, str] = ("", "")
     """Text and reasoning that are being stored and will be shown next."""
     _flushed_at: float = 0.0
+    earlier: bool = False
+    """An earlier round of the turn has received something."""
 
     def enter(self, phase: Phase) -> bool:
         """Enter a phase. False, with nothing changed, if it is not later than the present one."""
@@ -178,6 +202,13 @@ class LiveStream:
             self._new_reasoning.append(reasoning)
         self.flush_pending.set()
 
+    def next_message(self, seq: int, message_id: int) -> None:
+        """Go on with the next round's message, after all text of this one was shown."""
+        self.job = replace(self.job, reply_seq=seq, reply_id=message_id)
+        self.text = self.reasoning = ""
+        self.rendering = Rendering()
+        self.earlier = True
+
     @property
     def due_in(self) -> float:
         """Seconds until the next flush; 0 or less: it is due."""
@@ -187,7 +218,7 @@ class LiveStream:
     @property
     def began(self) -> bool:
         """Whether a piece of the reply has been received."""
-        return bool(self.text or self.reasoning or self.pending)
+        return bool(self.earlier or self.text or self.reasoning or self.pending)
 
     @property
     def pending(self) -> bool:

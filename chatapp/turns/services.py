@@ -13,6 +13,7 @@ from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation
+from chatapp.tools.registry import ToolSource, no_tools
 from chatapp.turns.fitting import sizes_for
 from chatapp.turns.summarising import ModelCall, Paced
 from compression import conf
@@ -22,6 +23,8 @@ from compression.ports import Summarizer, TokenCounter, Transcript
 from compression.services import Engine
 from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
+from compression.tools.rounds import MOST_ROUNDS
+from compression.tools.running import Approve
 from compression.types import Sizes
 
 # Seconds that a summary by the demo model takes, so that people can see the progress.
@@ -43,6 +46,12 @@ class Services:
     summary_model: str = ""
     automatic_titles: bool = False
     """Whether the model is asked for a title after a conversation's first reply."""
+    tools: ToolSource = no_tools
+    """Gives the tools that a request offers."""
+    tool_rounds: int = MOST_ROUNDS
+    """Requests of one turn that offer tools."""
+    approve: Callable[[int, int], Approve] | None = None
+    """By conversation and turn, what its calls are approved by; None: every call runs."""
 
     def engine(self, profile: Profile) -> Engine:
         """Compression's engine for conversations of this model."""

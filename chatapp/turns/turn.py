@@ -13,7 +13,7 @@ from typing import Any
 from chatapp.conversations.turns.progress import Ending
 from chatapp.errors import ContextBlocked
 from chatapp.llm.catalogue import Catalogue
-from chatapp.llm.client import Finished, LLMClient, ReasoningChunk, TextChunk
+from chatapp.llm.client import Finished, LLMClient, ReasoningChunk, TextChunk, ToolCall
 from chatapp.llm.errors import (
     ContentFiltered,
     ContextOverflow,
@@ -23,14 +23,17 @@ from chatapp.llm.errors import (
     ModelRefused,
     OnlyReasoning,
     ReplyCut,
+    ToolsWithoutEnd,
     UnofferedToolCall,
 )
 from chatapp.llm.profiles import Profile
 from chatapp.models import TurnStatus
+from chatapp.tools.registry import no_tools
 from chatapp.turns.fitting import FittingDeps, Prepared, prepare
 from compression.exceptions import UserFacingError
 from compression.planning.projection import Report
 from compression.tokens import HIGHEST_CALIBRATION
+from compression.tools.loop import Answer, MadeCall, ToolLoop
 
 # Share by which our own count is assumed wrong when a provider refuses without giving a figure.
 DOUBT = 0.1
@@ -91,7 +94,39 @@ class ReasoningDelta:
     text: str
 
 
-Step = RequestSent | TextDelta | ReasoningDelta | Ending
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    """A call of the model has ended, as its server counted it; None where it did not."""
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cached_tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsCalled:
+    """The reply has ended with calls of tools, which are run now."""
+
+    calls: tuple[MadeCall, ...]
+    reasoning_field: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundEnded:
+    """All calls are answered; the model is asked again."""
+
+
+Step = (
+    RequestSent
+    | TextDelta
+    | ReasoningDelta
+    | CallEnded
+    | ToolsCalled
+    | Answer
+    | RoundEnded
+    | Ending
+)
 
 
 @dataclass(slots=True)
@@ -102,52 +137,141 @@ class _Reply:
     reasoning: bool = False
     finished: Finished | None = field(default=None)
 
+    @property
+    def status(self) -> TurnStatus:
+        """The terminal status of a turn that ends with this reply."""
+        assert self.finished is not None
+        return STATUS_OF_REASON.get(self.finished.finish_reason, TurnStatus.COMPLETE)
+
 
 async def run_turn(
-    job: Job, *, client: LLMClient, catalogue: Catalogue, deps: FittingDeps
+    job: Job,
+    *,
+    client: LLMClient,
+    catalogue: Catalogue,
+    deps: FittingDeps,
+    loop: ToolLoop | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Run one turn to its end, yielding its steps.
 
-    Raises LLMError for failures of the model, ContextBlocked when nothing fits, and NotFound when
-    the conversation is gone. When a provider first says that the request is too long, its window is
-    learned, the conversation compressed, and the model asked again.
+    Each step must have been stored before the next one is asked for: a request is built from what
+    is stored. Raises LLMError for failures of the model, ContextBlocked when nothing fits, and
+    NotFound when the conversation is gone. When a provider first says that the request is too long,
+    its window is learned, the conversation compressed, and the model asked again.
     """
-    prepared = await prepare(job.conversation_id, deps)
-    for last_try in (False, True):
-        reply = _Reply()
-        yield RequestSent(manifest=prepared.request.manifest, event_no=prepared.snapshot.event_no)
-        try:
-            async with aclosing(_ask(prepared, deps, client, reply)) as steps:
-                async for step in steps:
-                    yield step
-            break
-        except ContextOverflow as overflow:
-            if last_try or reply.text or reply.reasoning:
-                raise
-            deps = await _after_overflow(overflow, prepared, deps, catalogue)
-            prepared = await prepare(job.conversation_id, deps, overflowed=True)
-    assert reply.finished is not None
-    await _calibrate(reply.finished, prepared, deps.profile, catalogue)
-    yield _ending(reply, deps.profile)
+    tools = loop or ToolLoop(deps.counter)
+    while True:
+        offering = deps if tools.offers else replace(deps, tools=no_tools)
+        turn = _Round(job, client, catalogue, offering)
+        async with aclosing(turn.steps()) as steps:
+            async for step in steps:
+                yield step
+        deps = replace(turn.deps, tools=deps.tools)
+        tools.asked(turn.prepared.tools)
+        calls = _to_answer(turn.reply, offered=bool(turn.prepared.tools), begun=tools.begun)
+        if not calls:
+            yield _ending(turn.reply, offered=bool(turn.prepared.tools))
+            return
+        made = await tools.made(calls, turn.prepared.tools, taken=_ids(turn.prepared))
+        assert turn.reply.finished is not None
+        yield ToolsCalled(calls=made, reasoning_field=turn.reply.finished.reasoning_field)
+        async with aclosing(tools.answers(made, turn.prepared.sizes.ruler(1.0))) as answers:
+            async for answer in answers:
+                yield answer
+        yield RoundEnded()
 
 
-async def _ask(
-    prepared: Prepared, deps: FittingDeps, client: LLMClient, reply: _Reply
-) -> AsyncGenerator[Step, None]:
-    profile = deps.profile
-    request = profile.request(
-        prepared.request.messages, max_tokens=profile.reserve, on_retry=deps.on_retry
+class _Round:
+    """One reply of the model: its request made to fit, sent, and received."""
+
+    def __init__(
+        self, job: Job, client: LLMClient, catalogue: Catalogue, deps: FittingDeps
+    ) -> None:
+        self.deps = deps
+        self.reply = _Reply()
+        self.prepared: Prepared
+        self._job = job
+        self._client = client
+        self._catalogue = catalogue
+
+    async def steps(self) -> AsyncGenerator[Step, None]:
+        """The steps until the reply has ended; raises as :func:`run_turn`."""
+        self.prepared = await prepare(self._job.conversation_id, self.deps)
+        for last_try in (False, True):
+            self.reply = _Reply()
+            manifest, event_no = self.prepared.request.manifest, self.prepared.snapshot.event_no
+            yield RequestSent(manifest=manifest, event_no=event_no)
+            try:
+                async with aclosing(self._ask()) as steps:
+                    async for step in steps:
+                        yield step
+                break
+            except ContextOverflow as overflow:
+                if last_try or self.reply.text or self.reply.reasoning:
+                    raise
+                self.deps = await _after_overflow(
+                    overflow, self.prepared, self.deps, self._catalogue
+                )
+                self.prepared = await prepare(self._job.conversation_id, self.deps, overflowed=True)
+        assert self.reply.finished is not None
+        await _calibrate(self.reply.finished, self.prepared, self.deps.profile, self._catalogue)
+        yield _counted_call(self.reply.finished, self.deps.profile)
+
+    async def _ask(self) -> AsyncGenerator[Step, None]:
+        profile, reply = self.deps.profile, self.reply
+        request = profile.request(
+            self.prepared.request.messages,
+            max_tokens=profile.reserve,
+            tools=[tool.definition() for tool in self.prepared.tools],
+            on_retry=self.deps.on_retry,
+        )
+        async with self._client.stream(request) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, TextChunk):
+                    reply.text = reply.text or bool(chunk.text.strip())
+                    yield TextDelta(text=chunk.text)
+                elif isinstance(chunk, ReasoningChunk):
+                    reply.reasoning = True
+                    yield ReasoningDelta(text=chunk.text)
+                else:
+                    reply.finished = chunk
+
+
+def _to_answer(reply: _Reply, *, offered: bool, begun: bool) -> tuple[ToolCall, ...]:
+    """The calls that are answered, of a reply that has ended properly.
+
+    What counts is the calls that came, not the reason that the server gives for the end. Raises the
+    server's own complaint, and ToolsWithoutEnd when the model calls although it may no longer.
+    """
+    finished = reply.finished
+    assert finished is not None
+    if not finished.tool_calls or reply.status is not TurnStatus.COMPLETE:
+        return ()
+    if offered:
+        if finished.error is not None:
+            raise finished.error
+        return finished.tool_calls
+    if begun:
+        raise ToolsWithoutEnd
+    return ()
+
+
+def _ids(prepared: Prepared) -> set[str]:
+    """The ids of calls that the model is sent."""
+    return {str(call.get("id")) for one in prepared.snapshot.tail for call in one.tool_calls}
+
+
+def _counted_call(finished: Finished, profile: Profile) -> CallEnded:
+    usage = finished.usage
+    if usage is None:
+        return CallEnded(prompt_tokens=None, completion_tokens=None, cached_tokens=None, cost=None)
+    prompt, completion, cached = usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens
+    return CallEnded(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=cached,
+        cost=profile.cost(prompt, completion, cached),
     )
-    async with client.stream(request) as chunks:
-        async for chunk in chunks:
-            if isinstance(chunk, TextChunk):
-                reply.text = reply.text or bool(chunk.text.strip())
-                yield TextDelta(text=chunk.text)
-            elif isinstance(chunk, ReasoningChunk):
-                reply.reasoning = True
-                yield ReasoningDelta(text=chunk.text)
-            else:
-                reply.finished = chunk
 
 
 async def _after_overflow(
@@ -189,9 +313,11 @@ async def _calibrate(
     )
 
 
-def _wordless(reply: _Reply, finished: Finished) -> LLMError:
-    """The error for a reply without text. None of our requests offers a tool."""
-    if finished.tool_calls or finished.finish_reason == "tool_calls":
+def _wordless(reply: _Reply, finished: Finished, *, offered: bool) -> LLMError:
+    """The error for a reply without text and without calls that are answered."""
+    called = finished.tool_calls or finished.finish_reason == "tool_calls"
+    # If tools were offered, it ended as if it had called one, but named none.
+    if called and not offered:
         return UnofferedToolCall.of(finished.tool_calls[0].name if finished.tool_calls else "")
     return OnlyReasoning() if reply.reasoning else EmptyReply()
 
@@ -209,22 +335,15 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
     return None
 
 
-def _ending(reply: _Reply, profile: Profile) -> Ending:
+def _ending(reply: _Reply, *, offered: bool) -> Ending:
     """The end of a reply with its terminal status. Raises an error if it has no text (I6)."""
-    finished = reply.finished
+    finished, status = reply.finished, reply.status
     assert finished is not None
-    status = STATUS_OF_REASON.get(finished.finish_reason, TurnStatus.COMPLETE)
     if status is TurnStatus.COMPLETE and not reply.text:
-        raise finished.error or _wordless(reply, finished)
-    usage = finished.usage
+        raise finished.error or _wordless(reply, finished, offered=offered)
     return Ending(
         status=status,
         finish_reason=finished.finish_reason,
         error=_why(status, reply, finished),
-        prompt_tokens=usage.prompt_tokens if usage else None,
-        completion_tokens=usage.completion_tokens if usage else None,
-        cached_tokens=usage.cached_tokens if usage else None,
-        cost=profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-        if usage
-        else None,
+        reasoning_field=finished.reasoning_field,
     )

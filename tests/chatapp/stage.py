@@ -145,7 +145,7 @@ class Stage:
                 self._came.notify_all()
 
 
-def services_for(upstream: FakeUpstream, folder: Path) -> Services:
+def services_for(upstream: FakeUpstream, folder: Path, **more: Any) -> Services:
     """The real objects, with a ruler that needs no file."""
     client = RecordedClient(
         OpenAIClient(base_url=upstream.base_url, api_key="key-of-the-tests", on_learned=alearn),
@@ -157,12 +157,18 @@ def services_for(upstream: FakeUpstream, folder: Path) -> Services:
         counter=COUNTER,
         transcript=StoredTranscript(),
         demo=False,
+        **more,
     )
 
 
 @asynccontextmanager
 async def staged(
-    owner: User, folder: Path, *, window: int = 8192, upstream: FakeUpstream | None = None
+    owner: User,
+    folder: Path,
+    *,
+    window: int = 8192,
+    upstream: FakeUpstream | None = None,
+    **services_have: Any,
 ) -> AsyncIterator[Stage]:
     """A conversation of ``owner`` that one viewer looks at."""
     served = upstream or FakeUpstream()
@@ -170,7 +176,7 @@ async def staged(
     code = await stored(lambda: new(owner))
     row = await stored(lambda: Conversation.objects.get(code=code))
     async with served:
-        services = services_for(served, folder)
+        services = services_for(served, folder, **services_have)
         bus = Bus(None, fragments.render_event)
         announcer = Announcer(services, bus)
         receivers = (

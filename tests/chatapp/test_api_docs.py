@@ -248,8 +248,10 @@ class Socket:
         mark = events.Error(error={}, **about)
         # A look at the database between them finds their numbers too high, and drops the second.
         while self.told[-2]["type"] != "tool-finished":
-            await wiring.bus().publish(events.ToolStarted(arguments="{}", **call, **about))
-            await wiring.bus().publish(events.ToolFinished(text="Found.", **call, **later))
+            await wiring.bus().publish(events.ToolStarted(arguments={}, **call, **about))
+            await wiring.bus().publish(
+                events.ToolFinished(result="Found.", seconds=0.2, **call, **later)
+            )
             await wiring.bus().publish(mark)
             await self.until("error")
         self.told.pop()

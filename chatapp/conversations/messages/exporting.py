@@ -79,6 +79,7 @@ def _exported(row: Message) -> dict[str, Any]:
         "tool_calls": row.tool_calls,
         "tool_call_id": row.tool_call_id,
         "tool_name": row.tool_name,
+        "seconds": row.seconds,
         "status": row.status,
         "pinned": row.pinned_at is not None,
         "masked": row.masked_at is not None,

@@ -4,6 +4,8 @@ for its last requests.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.db.models import Sum
 
 from chatapp.context.request import visible_messages, wire_of
@@ -33,13 +35,32 @@ def tail_tokens(row: Conversation) -> int:
     return sum(one.tokens for one in wire_of(visible_messages(tail)))
 
 
-def reports(row: Conversation) -> tuple[tuple[str, Report], ...]:
-    """The providers' counts of the latest requests, newest first, each with its model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRequests:
+    """The latest requests of a conversation, as far as the next one is judged by them."""
+
+    reports: tuple[tuple[str, Report], ...]
+    """The providers' counts, newest first, each with its model."""
+    tools: int
+    """Ruler tokens of the definitions of the tools that the latest one offered."""
+
+
+def last_requests(row: Conversation) -> LastRequests:
+    """What is known of the latest requests from the turns that made them."""
     turns = row.turns.filter(finished_at__isnull=False).order_by("-event_no")[:LOOKED_AT]
-    return tuple(
-        (model, Report(counted=counted, reported=reported))
-        for model, reported, counted in turns.values_list(
-            "model", "prompt_tokens", "manifest__counted"
-        )
-        if reported and counted
-    )
+    found = []
+    tools: int | None = None
+    for model, whole, counted, reported, offered in turns.values_list(
+        "model",
+        "prompt_tokens",
+        "manifest__counted",
+        "manifest__reported",
+        "manifest__tokens__tools",
+    ):
+        if tools is None and counted:
+            tools = offered or 0
+        # A turn's tokens are those of all its requests; the manifest is that of the last one.
+        last = whole if reported is None else reported
+        if last and counted:
+            found.append((model, Report(counted=counted, reported=last)))
+    return LastRequests(reports=tuple(found), tools=tools or 0)

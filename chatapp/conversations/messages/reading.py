@@ -15,7 +15,7 @@ from django.utils.crypto import salted_hmac
 from chatapp.context.request import ConversationSnapshot, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.listing import origin
-from chatapp.conversations.messages.measures import reports, tail_tokens
+from chatapp.conversations.messages.measures import last_requests, tail_tokens
 from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.conversations.messages.stored import as_values, live
 from chatapp.conversations.ownership import owned
@@ -57,6 +57,7 @@ def message_view(row: Message) -> MessageView:
         tool_calls=row.tool_calls,
         tool_call_id=row.tool_call_id,
         tool_name=row.tool_name,
+        seconds=row.seconds,
         token_count=row.token_count,
         pinned=row.pinned_at is not None,
         masked=row.masked_at is not None,
@@ -154,6 +155,7 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
     if row.compressed_through:
         rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
         pinned = tuple(as_values(rows))
+    last = last_requests(row)
     digest = salted_hmac(
         "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
     ).hexdigest()
@@ -168,7 +170,8 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
         boundary=row.compressed_through,
         truncated_through=row.truncated_through,
         event_no=row.event_no,
-        reports=reports(row),
+        reports=last.reports,
+        tools=last.tools,
         # Digits, because three of them are one ruler token: all versions' marks have the same size.
         mark=f"=== {int(digest, 16) % 10**18:018d} ===",
         pinned=pinned,
@@ -285,10 +288,11 @@ def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
 
 
 def last_reply_has_text(conversation_id: int) -> bool:
-    """Whether the last reply has text, or is being written."""
+    """Whether the last reply has text or calls of tools, or is being written."""
     replies = live(conversation_id).filter(role=MessageRole.ASSISTANT).order_by("-seq")
-    text, status = replies.values_list("text", "status").first() or ("", "")
-    return bool(text.strip()) or status == MessageStatus.STREAMING
+    found = replies.values_list("text", "tool_calls", "status").first()
+    text, calls, status = found or ("", [], "")
+    return bool(text.strip() or calls) or status == MessageStatus.STREAMING
 
 
 def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:

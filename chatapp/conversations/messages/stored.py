@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
-from django.db.models import Q, QuerySet, Value
+from django.db.models import Case, F, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Coalesce, Substr
 
 from chatapp.context.request import StoredMessage
@@ -19,7 +19,21 @@ _WORKED_OUT: dict[str, Any] = {
     "pinned": Q(pinned_at__isnull=False),
     "turn_status": Coalesce("turn__status", Value("complete")),
     "turn_open": Q(turn__isnull=False, turn__finished_at__isnull=True),
+    "model": Coalesce("turn__model", Value("")),
+    # Under another name, because an annotation must not have the name of a column.
+    "reasoning": Case(
+        When(reasoning_field=None, then=Value("")),
+        # Older than the boundary's last move: the provider saw it with what is now summarised.
+        When(
+            turn__finished_at__isnull=False,
+            created_at__lt=F("conversation__compressed_at"),
+            then=Value(""),
+        ),
+        default=F("reasoning"),
+        output_field=TextField(),
+    ),
 }
+_OTHER_NAMES = {"reasoning": "reasoning_back"}
 _FIELDS = tuple(field.name for field in fields(StoredMessage))
 
 
@@ -35,10 +49,11 @@ def as_values(
 
     Fields beside ``names`` have their defaults; of the text no more than ``characters`` are read.
     """
-    asked = {name: _WORKED_OUT[name] for name in names if name in _WORKED_OUT}
-    columns = [name for name in names if name not in asked]
+    asked = {
+        _OTHER_NAMES.get(name, name): _WORKED_OUT[name] for name in names if name in _WORKED_OUT
+    }
+    columns = [name for name in names if name not in _WORKED_OUT]
     if characters is not None:
-        # An annotation must not have the name of a column.
         columns.remove("text")
         asked["beginning"] = Substr("text", 1, characters)
     found = rows.order_by("seq").annotate(**asked).values(*columns, *asked)
@@ -47,6 +62,9 @@ def as_values(
 
 def _as_value(row: dict[str, Any]) -> StoredMessage:
     row["tool_calls"] = tuple(row["tool_calls"])
+    for name, other in _OTHER_NAMES.items():
+        if other in row:
+            row[name] = row.pop(other)
     if "beginning" in row:
         row["text"] = row.pop("beginning")
     return StoredMessage(**row)

@@ -40,6 +40,9 @@ class Ending:
     status: TurnStatus
     text: str = ""
     reasoning: str = ""
+    reasoning_field: str = ""
+    """The name under which the server sent the reasoning; empty if it takes none back."""
+    reasoning_tokens: int = 0
     tokens: int = 0
     """Ruler tokens of the reply."""
     error: dict[str, Any] | None = None
@@ -48,6 +51,7 @@ class Ending:
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     cost: float | None = None
+    """Sums over the turn's calls of the model; None while no call has reported any."""
     manifest: dict[str, Any] = field(default_factory=dict)
 
 
@@ -168,13 +172,19 @@ def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> En
         transaction.set_rollback(True)
         return None
     whole = ending.status in _ENDED_WELL and bool(ending.text.strip())
-    Message.objects.filter(pk=message_id).update(
+    # A message that called tools is complete already, and a turn may end while they run.
+    streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
+    streaming.filter(pk=message_id).update(
         text=ending.text,
         reasoning=ending.reasoning,
+        reasoning_field=ending.reasoning_field or None,
+        reasoning_tokens=ending.reasoning_tokens,
         token_count=ending.tokens,
         status=MessageStatus.COMPLETE if whole else MessageStatus.PARTIAL,
         event_no=event_no,
     )
+    # A next round's reply whose beginning was stored while the turn was being stopped.
+    streaming.update(status=MessageStatus.PARTIAL, event_no=event_no)
     return _ended(turn_id, conversation_id, event_no)
 
 
@@ -228,7 +238,9 @@ def expire_open_turns() -> None:
 def _interrupt(turn_id: int, conversation_id: int, count: Callable[[str], int]) -> Ended | None:
     event_no = _number(conversation_id)
     streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
-    kept = any(text.strip() for text in streaming.values_list("text", flat=True))
+    called = Message.objects.filter(turn_id=turn_id).exclude(tool_calls=[])
+    texts = streaming.values_list("text", flat=True)
+    kept = any(text.strip() for text in texts) or called.exists()
     changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_expires_at__lt=Now()).update(
         status=TurnStatus.INTERRUPTED,
         error=interruption(kept=kept),

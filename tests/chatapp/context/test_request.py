@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatapp.context.request import (
+    NO_RESULT,
     BuiltRequest,
     ConversationSnapshot,
     StoredMessage,
@@ -171,7 +172,7 @@ def test_a_result_answers_only_the_call_right_before_it() -> None:
     ]
     sent = request_for(snapshot_of(tail)).messages
     results = [one["content"] for one in sent if one["role"] == "tool"]
-    assert results == ["[no result]", "found"]
+    assert results == [NO_RESULT, "found"]
 
 
 @given(bases())

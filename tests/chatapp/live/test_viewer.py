@@ -174,3 +174,17 @@ def test_who_saw_a_later_state_than_there_is_starts_over() -> None:
     viewer.start_over()
     assert (viewer.seen, viewer.after) == (0, 0)
     assert viewer.at_least(replace(TURN, text="One ")) == replace(TURN, text="One ")
+
+
+def test_the_reply_of_the_next_round_begins_anew() -> None:
+    """Breaks when: text of a turn's second reply is taken for text that was lost."""
+    viewer = answering()
+    assert viewer.goes_on_with(piece(0, "I will look."), NOW)
+    viewer.note(event("message-changed", 6, message={"seq": 2}))
+    viewer.note(event("tool-started", 6))
+    viewer.note(event("message-added", 7, message={"seq": 3, "status": "complete"}))
+    viewer.note(event("message-added", 8, message={"seq": 4, "status": "streaming"}))
+    assert not viewer.stands_still(0, NOW + 60)
+    assert viewer.misses_text(piece(5, "late", seq=4))
+    assert viewer.goes_on_with(piece(0, "It is sunny.", seq=4), NOW)
+    assert not viewer.goes_on_with(piece(12, "more", seq=2), NOW)

@@ -55,8 +55,12 @@ def _turn_events(text: str) -> list[events.Event]:
         ),
         events.TurnStarted(**ENVELOPE, turn=7, message_seq=7, reply_seq=8, model=text),
         events.Delta(**ENVELOPE, turn=7, seq=8, offset=3, text=text, reasoning=text),
-        events.ToolStarted(**ENVELOPE, turn=7, seq=8, call_id=text, name=text, arguments=text),
-        events.ToolFinished(**ENVELOPE, turn=7, seq=9, call_id=text, name=text, text=text),
+        events.ToolStarted(
+            **ENVELOPE, turn=7, seq=8, call_id=text, name=text, arguments={text: text}
+        ),
+        events.ToolFinished(
+            **ENVELOPE, turn=7, seq=9, call_id=text, name=text, result=text, seconds=0.2
+        ),
         events.TurnFinished(
             **ENVELOPE,
             turn=7,

@@ -92,7 +92,8 @@ async def test_an_export_can_be_imported_and_exported_again(
     await client.post(f"/c/{code}/regenerate/", headers=JSON)
     await settle()
     await client.post(f"/c/{code}/messages/1/pin/", headers=JSON)
-    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    function = {"name": "look", "arguments": "{}", "strict": True}
+    call = {"id": "c1", "type": "function", "function": function, "signature": "c2ln"}
     await add(
         Message(role="assistant", reasoning="Let me see.", tool_calls=[call]),
         Message(
@@ -100,6 +101,7 @@ async def test_an_export_can_be_imported_and_exported_again(
             text="x = 5",
             tool_call_id="c1",
             tool_name="look",
+            seconds=0.25,
             masked_at=timezone.now(),
             token_count=9,
         ),

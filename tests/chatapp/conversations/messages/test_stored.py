@@ -31,7 +31,7 @@ def message(conversation: Conversation, seq: int, **values: Any) -> Message:
 
 def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
     """Breaks when: a field of ``StoredMessage`` is neither a column nor worked out of columns."""
-    turn = Turn.objects.create(conversation=conversation, status="tools")
+    turn = Turn.objects.create(conversation=conversation, status="tools", model="m")
     message(
         conversation,
         7,
@@ -46,6 +46,9 @@ def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
         masked_at=timezone.now(),
         pinned_at=timezone.now(),
         turn=turn,
+        reasoning="Hm.",
+        reasoning_field="reasoning",
+        reasoning_tokens=2,
     )
     expected = StoredMessage(
         seq=7,
@@ -62,6 +65,10 @@ def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
         turn=turn.pk,
         turn_status="tools",
         turn_open=True,
+        model="m",
+        reasoning="Hm.",
+        reasoning_field="reasoning",
+        reasoning_tokens=2,
     )
     assert as_values(live(conversation.pk)) == [expected]
     plain = StoredMessage(seq=7, role="assistant", text="Hello", token_count=5)
@@ -88,3 +95,19 @@ def test_only_what_is_asked_for_is_read(conversation: Conversation) -> None:
         (1, "fir", 8, ""),
         (2, "sec", 9, ""),
     ]
+
+
+def test_reasoning_that_may_not_go_back_is_not_read(conversation: Conversation) -> None:
+    """What came under no name; and once the boundary has moved, what ended before that.
+
+    Breaks when: reasoning is sent although what it was about is summarised.
+    """
+    ended = Turn.objects.create(conversation=conversation, finished_at=timezone.now())
+    opened = Turn.objects.create(conversation=conversation)
+    thought: dict[str, Any] = {"role": "assistant", "text": "So.", "reasoning": "Hm."}
+    message(conversation, 1, turn=ended, **thought)
+    message(conversation, 2, turn=ended, reasoning_field="reasoning", **thought)
+    message(conversation, 3, turn=opened, reasoning_field="reasoning", **thought)
+    assert [one.reasoning for one in as_values(live(conversation.pk))] == ["", "Hm.", "Hm."]
+    Conversation.objects.update(compressed_at=timezone.now())
+    assert [one.reasoning for one in as_values(live(conversation.pk))] == ["", "", "Hm."]

@@ -1,0 +1,58 @@
+"""A stored message as a value. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from compression.planning.masking import placeholder
+from compression.types import Item, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    """A live message as it is stored."""
+
+    seq: int
+    role: Role
+    text: str
+    token_count: int
+    status: str = "complete"
+    added_context: str = ""
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    tool_call_id: str = ""
+    tool_name: str = ""
+    masked: bool = False
+    pinned: bool = False
+    turn: int | None = None
+    turn_status: str = "complete"
+    turn_open: bool = False
+    model: str = ""
+    """The model that the turn asked."""
+    reasoning: str = ""
+    """The model's reasoning if it may be sent back; empty once the boundary has moved."""
+    reasoning_field: str | None = None
+    reasoning_tokens: int | None = None
+
+    @property
+    def content(self) -> str:
+        """The text that the model is sent, with what the program added, or masked."""
+        if self.masked:
+            return placeholder(self.as_item())
+        return f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
+
+    def as_item(self) -> Item:
+        """The message in the form that compression works with."""
+        text = f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
+        return Item(
+            seq=self.seq,
+            role=self.role,
+            text=text,
+            tokens=self.token_count,
+            tool_calls=self.tool_calls,
+            tool_call_id=self.tool_call_id,
+            tool_name=self.tool_name,
+            open=self.turn_open,
+            masked=self.masked,
+            pinned=self.pinned,
+        )

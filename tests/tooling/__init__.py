@@ -1,0 +1,1 @@
+"""An app of a server that a test starts: it offers tools of the tests' own."""
