@@ -7,12 +7,14 @@ A script of its own, run in that project by tests/compression/test_standalone.py
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import django
 
 django.setup()
 
+from letters.answering import answer  # type: ignore[import-not-found]
 from letters.compressing import get_ready, make_room  # type: ignore[import-not-found]
 from letters.models import Digest, Letter, Thread  # type: ignore[import-not-found]
 
@@ -55,3 +57,18 @@ assert after(0.68, get_ready, get_ready, make_room) == (0, ["ready"])
 boundary, versions = after(0.85, make_room, make_room, get_ready)
 assert 0 < boundary < 20, boundary
 assert versions == ["active"], versions
+
+
+async def model(messages: list[dict[str, Any]], tools: Any) -> tuple[str, list[Any]]:
+    """Calls the tool wrongly, then well, and then says what it was told."""
+    results = [one["content"] for one in messages if one["role"] == "tool"]
+    if len(results) < 2:
+        arguments = '{"of": "user"}' if results else "{"
+        return "", [SimpleNamespace(name=tools[0].name, arguments=arguments, extra={})]
+    return results[-1], []
+
+
+said: list[dict[str, Any]] = [{"role": "user", "content": "How many have I written?"}]
+assert asyncio.run(answer(thread_at(0.1).pk, said, model)) == "10 letters"
+assert said[2]["content"].startswith("error: The arguments are not valid JSON"), said
+assert [one["role"] for one in said] == ["user", "assistant", "tool", "assistant", "tool"]
