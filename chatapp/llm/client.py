@@ -156,6 +156,34 @@ def without_system_role(messages: Sequence[Message]) -> list[Message]:
     return others
 
 
+def without_tools(messages: Sequence[Message]) -> list[Message]:
+    """The same messages with calls of tools and their results as plain text.
+
+    For models without tools, whose servers refuse such messages. The results of one message become
+    one message of the user, so that roles alternate as before.
+    """
+    names: dict[str, str] = {}
+    told: list[Message] = []
+    for message in messages:
+        if message.get("role") == "tool":
+            name = names.get(str(message.get("tool_call_id")), "a tool")
+            text = f"[Result of {name}]\n{message.get('content') or ''}"
+            if told and told[-1].get("role") == "user":
+                text = f"{told.pop().get('content')}\n\n{text}"
+            told.append({"role": "user", "content": text})
+        elif calls := message.get("tool_calls"):
+            lines = [str(message["content"])] if message.get("content") else []
+            for call in calls:
+                function = call.get("function") or {}
+                names[str(call.get("id"))] = str(function.get("name"))
+                lines.append(f"[Called {function.get('name')} with {function.get('arguments')}]")
+            rest = {key: part for key, part in message.items() if key != "tool_calls"}
+            told.append({**rest, "content": "\n\n".join(lines)})
+        else:
+            told.append(message)
+    return told
+
+
 async def collect(
     stream: AbstractAsyncContextManager[AsyncIterator[Chunk]], on_tokens: OnTokens | None = None
 ) -> WholeReply:

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Protocol
 
-from chatapp.llm.client import ChatRequest, Message, ModelInfo, without_system_role
+from chatapp.llm.client import (
+    ChatRequest,
+    Message,
+    ModelInfo,
+    without_system_role,
+    without_tools,
+)
 from chatapp.llm.errors import LLMError
 from compression.types import Sizes
 
@@ -69,7 +75,9 @@ class Profile:
         return self.input_price - self.cached_input_price
 
     def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The messages as this model takes them: with a system role, or without one."""
+        """The messages as this model takes them: with or without a system role and tools."""
+        if not self.supports_tools:
+            messages = without_tools(messages)
         return tuple(messages if self.supports_system_role else without_system_role(messages))
 
     def request(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from chatapp.llm.client import ChatRequest, without_system_role
+from chatapp.llm.client import ChatRequest, without_system_role, without_tools
 from chatapp.llm.errors import LLMError
 from chatapp.llm.lessons import Value as Learned
 
@@ -28,6 +28,8 @@ class Adaptation:
     def apply(self, request: ChatRequest) -> dict[str, Any]:
         """The JSON body of the request."""
         messages = list(request.messages)
+        if not self.supports_tools:
+            messages = without_tools(messages)
         if not self.supports_system_role:
             messages = without_system_role(messages)
         body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}

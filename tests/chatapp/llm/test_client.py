@@ -1,0 +1,52 @@
+"""Messages as models take them that know less than others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+
+from chatapp.context.request import ConversationSnapshot
+from chatapp.llm.client import without_tools
+from tests.chatapp.context.test_request import bases, check_shape, request_for
+
+
+def called(identity: str, arguments: str = "{}") -> dict[str, Any]:
+    function = {"name": "weather", "arguments": arguments}
+    return {"id": identity, "type": "function", "function": function}
+
+
+def test_calls_and_results_become_words() -> None:
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning": "Hm.",
+            "tool_calls": [called("a", '{"city": "Malmö"}'), called("b")],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "Sunny."},
+        {"role": "tool", "tool_call_id": "b", "content": "error: No result came."},
+        {"role": "assistant", "content": "It is sunny."},
+    ]
+    assert without_tools(messages) == [
+        messages[0],
+        {
+            "role": "assistant",
+            "content": '[Called weather with {"city": "Malmö"}]\n\n[Called weather with {}]',
+            "reasoning": "Hm.",
+        },
+        {
+            "role": "user",
+            "content": "[Result of weather]\nSunny.\n\n[Result of weather]\nerror: No result came.",
+        },
+        messages[4],
+    ]
+
+
+@given(bases())
+def test_i15_a_model_without_tools_is_sent_none(snapshot: ConversationSnapshot) -> None:
+    """And roles still alternate. Breaks when: each result becomes a message of its own."""
+    sent = without_tools(request_for(snapshot).messages)
+    check_shape(tuple(sent))
+    assert not any("tool_calls" in one or one["role"] == "tool" for one in sent)
