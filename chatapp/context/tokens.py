@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from compression.ports import TokenCounter
@@ -26,4 +27,12 @@ def message_tokens(
 
 def definition_tokens(counter: TokenCounter, definitions: Sequence[Mapping[str, Any]]) -> int:
     """Ruler tokens of the definitions of tools, as they are sent; 0 if there are none."""
-    return counter.count(json.dumps(list(definitions), ensure_ascii=False)) if definitions else 0
+    if not definitions:
+        return 0
+    return _counted(counter.count, json.dumps(list(definitions), ensure_ascii=False))
+
+
+@lru_cache(maxsize=32)
+def _counted(count: Callable[[str], int], text: str) -> int:
+    """The count of a text that comes with each request, and may be long."""
+    return count(text)

@@ -385,7 +385,13 @@ def test_model_profiles_are_the_operators_to_correct(root: Client) -> None:
         name="small", window=4096, sources={"window": "server", "calibration": "default"}
     )
     path = f"{BASE}modelprofile/{profile.pk}/change/"
-    form = {"name": "small", "window": "9000", "calibration": "1.1", "supports_tools": "on"}
+    form = {
+        "name": "small",
+        "window": "9000",
+        "calibration": "1.1",
+        "supports_tools": "on",
+        "reasoning_back": "never",
+    }
     assert root.post(path, form | {"window": "10"}).status_code == 200
     assert root.post(path, form | {"calibration": "9"}).status_code == 200
     profile.refresh_from_db()
@@ -393,6 +399,7 @@ def test_model_profiles_are_the_operators_to_correct(root: Client) -> None:
     assert root.post(path, form).status_code == 302
     profile.refresh_from_db()
     assert profile.window == 9000
+    assert profile.reasoning_back == "never"
     assert profile.sources["window"] == "operator"
     assert profile.sources["calibration"] == "default"
 
@@ -465,7 +472,13 @@ def test_what_the_operator_sets_ends_what_was_learned_of_it(root: Client) -> Non
     """Breaks when: a lesson outlives the operator's own figure."""
     profile = learned_profile()
     path = f"{BASE}modelprofile/{profile.pk}/change/"
-    form = {"name": "small", "window": "9000", "calibration": "1.2", "supports_tools": "on"}
+    form = {
+        "name": "small",
+        "window": "9000",
+        "calibration": "1.2",
+        "supports_tools": "on",
+        "reasoning_back": "never",
+    }
     assert root.post(path, form).status_code == 302
     profile.refresh_from_db()
     assert (profile.window, profiles.in_force(profile)) == (9000, {})
