@@ -32,6 +32,7 @@ export function applyState() {
     compact.disabled = locked;
   }
   send.title = open ? "Sent when the reply ends" : "";
+  find("#scroller")?.toggleAttribute("data-answering", open);
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
 

@@ -98,12 +98,18 @@ async def test_stop_in_mid_tool_and_a_reload_before_it(
     await screen.page.reload()
     await expect(screen.articles.nth(1).get_by_text("Called hang")).to_be_visible()
     await expect(screen.articles).to_have_count(2)
+    await expect(screen.button("Regenerate")).to_be_hidden()
+    await expect(screen.page.locator("#scroller[data-answering]")).to_be_attached()
+    after = "one => getComputedStyle(one, '::after').content"
+    assert await screen.articles.nth(1).evaluate(after) == '"Running"'
     await screen.button("Stop").click()
     await expect(screen.button("Stop")).to_be_hidden()
     await expect(screen.articles.nth(1)).to_contain_text("Stopped")
     stored = await screen.stored()
     assert [one["status"] for one in stored["turns"]] == ["stopped"]
     assert [one["role"] for one in stored["messages"]] == ["user", "assistant"]
+    await expect(screen.page.locator("#scroller[data-answering]")).not_to_be_attached()
+    assert await screen.articles.nth(1).evaluate(after) in {"none", "normal", ""}
     await screen.ask("And now?")
     results = [one for one in model.chats()[-1]["messages"] if one["role"] == "tool"]
     assert [one["content"] for one in results] == ["error: No result came."]
