@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chatapp.context.request import visible_messages
 from chatapp.conversations.messages.reading import stored_messages
 from compression.types import Item
 
@@ -15,10 +16,5 @@ class StoredTranscript:
         self, conversation_id: int, *, after_seq: int, through_seq: int | None = None
     ) -> Sequence[Item]:
         """Live messages with ``after_seq`` < seq <= ``through_seq``; replies not begun left out."""
-        return [
-            one.as_item()
-            for one in stored_messages(
-                conversation_id, after_seq=after_seq, through_seq=through_seq
-            )
-            if not (one.turn_open and one.role == "assistant" and not one.text)
-        ]
+        stored = stored_messages(conversation_id, after_seq=after_seq, through_seq=through_seq)
+        return [one.as_item() for one in visible_messages(stored)]
