@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from chatapp.context.tokens import MESSAGE_OVERHEAD
-from compression.planning.masking import placeholder
+from compression.planning.masking import cut_calls, placeholder
 from compression.planning.planner import usage_of
 from compression.planning.projection import Report, line
 from compression.ports import TokenCounter
@@ -47,6 +47,7 @@ class StoredMessage:
     tool_call_id: str = ""
     tool_name: str = ""
     masked: bool = False
+    unmasked: bool = False
     pinned: bool = False
     turn: int | None = None
     turn_status: str = "complete"
@@ -55,9 +56,14 @@ class StoredMessage:
     @property
     def content(self) -> str:
         """The text that the model is sent, with what the program added, or masked."""
-        if self.masked:
+        if self.masked and self.role == "tool":
             return placeholder(self.as_item())
         return f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
+
+    @property
+    def calls(self) -> tuple[dict[str, Any], ...]:
+        """The calls that the model is sent, with long arguments cut if masked."""
+        return cut_calls(self.tool_calls) if self.masked else self.tool_calls
 
     def as_item(self) -> Item:
         """The message in the form that compression works with."""
@@ -72,6 +78,7 @@ class StoredMessage:
             tool_name=self.tool_name,
             open=self.turn_open,
             masked=self.masked,
+            unmasked=self.unmasked,
             pinned=self.pinned,
         )
 
@@ -234,7 +241,7 @@ def _assistant(message: StoredMessage, following: Iterable[StoredMessage]) -> It
             content = {"role": "assistant", "content": message.content}
             yield Wire(content, message.token_count, message.seq)
         return
-    calls = [dict(call) for call in message.tool_calls]
+    calls = [dict(call) for call in message.calls]
     yield Wire(
         {"role": "assistant", "content": message.content or None, "tool_calls": calls},
         message.token_count,

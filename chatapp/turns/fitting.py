@@ -13,8 +13,6 @@ from chatapp.context.request import (
     request_sizes,
     visible_tail,
 )
-from chatapp.context.tokens import message_tokens
-from chatapp.conversations.messages.masks import Masked, amask
 from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
 from chatapp.conversations.turns.progress import aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
@@ -29,7 +27,7 @@ from compression.exceptions import (
     UserFacingError,
 )
 from compression.planning import planner
-from compression.planning.masking import maskable, maskable_share, placeholder
+from compression.planning.masking import batch
 from compression.planning.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.planning.projection import Report
 from compression.planning.truncation import shorten_giant, truncate
@@ -53,8 +51,6 @@ class FittingDeps:
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
     """Announces that what the model sees has changed."""
-    masked: Callable[[Masked], Awaitable[None]] | None = None
-    """Announces tool results that the model no longer sees."""
     begun: Callable[[], Awaitable[None]] | None = None
     """Announces the turn, before its request is made to fit."""
     on_retry: Callable[[UserFacingError, float], object] | None = None
@@ -245,11 +241,13 @@ def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts) 
         except NothingToCompress:
             compressible = False
     through = snapshot.truncated_through
+    masks = batch(items, sized)
     return PolicyState(
         failed=tried.compression_failed,
         compressible=compressible,
         due=_due(snapshot, sized),
-        maskable=maskable_share(items, sized),
+        maskable=masks.frees if masks else 0.0,
+        masking_pays=masks is not None and masks.pays,
         truncatable=truncate(_all_items(snapshot), sized, truncated_through=through) > through,
     )
 
@@ -314,19 +312,13 @@ async def _compress(
 
 
 async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
-    def batch() -> dict[int, int]:
-        items = _items(prepared.snapshot)
-        seqs = set(maskable(items, prepared.sizes))
-        return {
-            item.seq: message_tokens(deps.counter, placeholder(item))
-            for item in items
-            if item.seq in seqs
-        }
-
-    masked = await amask(conversation_id, await asyncio.to_thread(batch))
-    if deps.masked is not None:
-        await deps.masked(masked)
-    await deps.changed()
+    """Mask a batch; viewers learn of it through :mod:`compression.signals`."""
+    await services.mask(
+        conversation_id,
+        engine=deps.engine(prepared.sizes),
+        sizes=prepared.sizes,
+        items=_items(prepared.snapshot),
+    )
 
 
 async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
