@@ -105,9 +105,8 @@ def _shares(host: Host) -> dict[str, dict[str, float]]:
 def table(result: Survival) -> None:
     """Print the shares of one conversation."""
     kinds = [*map(str, Kind), DECISIONS]
-    print(
-        f"after {result.compressions} compressions, a summary of {result.tokens:,} tokens: % kept of"
-    )
+    size = f"{result.tokens:,} tokens"
+    print(f"after {result.compressions} compressions, in a summary of {size}: % kept of")
     print(f"{'':34}" + "".join(f"{kind:>11}" for kind in kinds))
     for when, shares in (("first", result.first), ("last", result.last)):
         for arm, by_kind in shares.items():
