@@ -31,6 +31,7 @@ _conversation = [
     path(
         "messages/<int:seq>/unpin/", messages.pin("message-unpin", on=False), name="message-unpin"
     ),
+    path("masks/undo/", messages.unmask, name="masks-undo"),
     path("branch/", messages.branch, name="branch"),
     path("continue-in-new/", messages.continue_in_new, name="continue-in-new"),
     path("turns/<int:turn>/", pages.turn, name="turn"),

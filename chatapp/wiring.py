@@ -13,6 +13,7 @@ from django.conf import settings
 
 from chatapp.actions.import_jobs import Importer
 from chatapp.conversations.imports import jobs
+from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress
 from chatapp.deployment.process_lock import ProcessLock
@@ -90,6 +91,7 @@ def services() -> Services:
         ),
         counter=default_counter(),
         transcript=StoredTranscript(),
+        masks=StoredMasks(),
         demo=demo(),
         summary_model="" if demo() else settings.SUMMARY_MODEL,
         automatic_titles=settings.AUTOMATIC_TITLES and not demo(),
@@ -123,6 +125,7 @@ def announcer() -> Announcer:
     signals.compression_completed.connect(made.compression_completed, weak=False)
     signals.compression_withdrawn.connect(made.compression_withdrawn, weak=False)
     signals.summary_changed.connect(made.summary_changed, weak=False)
+    signals.masks_changed.connect(made.masks_changed, weak=False)
     return made
 
 

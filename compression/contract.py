@@ -29,7 +29,7 @@ from compression import conf, services, store
 from compression.database import close_pools, in_database_thread
 from compression.engine import Engine
 from compression.exceptions import StaleSource, StaleVersion, SummarizerError
-from compression.ports import Summarizer, Transcript
+from compression.ports import Masks, Summarizer, Transcript
 from compression.summarizers.prompt import PromptSummarizer, instructions
 from compression.testing import CountingSummarizer, ScriptedSummarizer, says
 from compression.tokens import CharacterCounter
@@ -51,6 +51,8 @@ class ContractTests:
     """The rules that hold for every compressed conversation."""
 
     transcript: ClassVar[Transcript]
+    masks: ClassVar[Masks | None] = None
+    """None: the host masks nothing."""
 
     def start(self) -> int:
         """A new, empty conversation; its primary key."""
@@ -105,6 +107,13 @@ class ContractTests:
         outcome = await self._compress(conversation_id, sizes, _scripted(GOOD))
         assert outcome.success, outcome.reason
         return conversation_id, sizes
+
+    def _talk_with_tools(self) -> int:
+        conversation_id = self.start()
+        said = (("user", "Look."), ("tool", "a line\n" * 90), ("assistant", "Done."))
+        for role, text in said * 5:
+            self.say(conversation_id, role, text)
+        return conversation_id
 
     # The contract
 
@@ -212,6 +221,30 @@ class ContractTests:
             assert (await store.aread_base(conversation_id)).text == ""
             return
         raise AssertionError("a stale version came back")
+
+    async def test_a_batch_of_masks_is_put_on_and_taken_off_as_one(self) -> None:
+        """Masks change what the model sees, once; no text, and nothing that a person unmasked."""
+        if self.masks is None:
+            return
+        conversation_id = await _stored(self._talk_with_tools)
+        before = await _stored(self.transcript.items, conversation_id, after_seq=0)
+        sizes = Sizes(window=2 * sum(item.tokens for item in before), reserve=0, calibration=1.0)
+        engine = Engine(transcript=self.transcript, masks=self.masks, counter=COUNTER)
+        mask = partial(services.mask, conversation_id, engine=engine, sizes=sizes)
+        change = await mask()
+        assert change is not None
+        after = await _stored(self.transcript.items, conversation_id, after_seq=0)
+        # The last six messages are left alone.
+        assert [item.seq for item in after if item.masked] == list(change.seqs) == [2, 5, 8]
+        assert [item.text for item in after] == [item.text for item in before]
+        saved = sum(item.tokens for item in before) - sum(item.tokens for item in after)
+        assert saved == change.tokens_freed > 0
+        assert await mask() is None
+        await services.unmask(conversation_id, change.batch, masks=self.masks)
+        undone = await _stored(self.transcript.items, conversation_id, after_seq=0)
+        assert [item.tokens for item in undone] == [item.tokens for item in before]
+        assert [item.seq for item in undone if item.unmasked and not item.masked] == [2, 5, 8]
+        assert await mask() is None
 
     async def test_a_persons_edit_wins_over_a_late_draft_and_stays(self) -> None:
         """An edit needs no lease, and no machine changes its lines afterwards."""

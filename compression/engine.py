@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compression.conf import CompressionSettings
-from compression.ports import Complete, Summarizer, TokenCounter, Transcript
+from compression.ports import Complete, Masks, Summarizer, TokenCounter, Transcript
 from compression.types import Sizes, Trigger
 
 
@@ -21,6 +21,8 @@ class Engine:
     extract: Summarizer | None = None
     """The deterministic last resort; never used in the background. With no ``summarizers`` it is
     the regular method, and its summaries are not ``degraded``."""
+    masks: Masks | None = None
+    """Where the host records masked messages; None: nothing is masked."""
     probe: Complete | None = None
     """The model that takes the closed-book exam when ``PROBE`` is on; None: no exam."""
     prompt_price: float | None = None

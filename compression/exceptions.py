@@ -105,7 +105,7 @@ class StaleSource(CompressionError):
 
 
 class NothingToUndo(CompressionError):
-    """There is no version to undo or redo."""
+    """There is no version or mask to undo or redo."""
 
     code = "nothing_to_undo"
     status = 409

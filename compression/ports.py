@@ -1,8 +1,9 @@
-"""The ports that a host fills: three small protocols and one function."""
+"""The ports that a host fills: four small protocols and one function."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from compression.planning.parts import Chunk, Plan
@@ -27,6 +28,35 @@ class Transcript(Protocol):
         self, conversation_id: int, *, after_seq: int, through_seq: int | None = None
     ) -> Sequence[Item]:
         """Live messages with ``after_seq`` < seq <= ``through_seq``, in order of seq."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskChange:
+    """Messages whose masks were put on or taken off together."""
+
+    batch: int
+    """Number of the batch, unique in its conversation."""
+    seqs: tuple[int, ...]
+    """Oldest first."""
+    tokens_freed: int
+    """Ruler tokens that their masks free, or freed."""
+
+
+class Masks(Protocol):
+    """The host's record of masked messages. Synchronous: each call is one unit of work."""
+
+    def put_on(self, conversation_id: int, tokens: Mapping[int, int]) -> MaskChange | None:
+        """Mask live messages as a new batch, each at most once; None if none could be masked.
+
+        ``tokens``: seq → ruler tokens of the masked message, which are its :attr:`Item.tokens` from
+        now on. The host keeps the number from before.
+        """
+
+    def take_off(self, conversation_id: int, batch: int) -> MaskChange | None:
+        """Unmask what is left of a batch; None if there is nothing.
+
+        These messages have their tokens back, and are :attr:`Item.unmasked`.
+        """
 
 
 class Complete(Protocol):

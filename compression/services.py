@@ -24,6 +24,7 @@ from compression.ledger.markdown import render
 from compression.planning import planner
 from compression.planning.planner import cap_tokens
 from compression.ports import TokenCounter, Transcript
+from compression.runs.masks import mask, mask_at_compression, unmask
 from compression.runs.run import claimed, living
 from compression.store import CompressionState, Version
 from compression.types import Item, Ledger, Outcome, Sizes, Spent, Trigger
@@ -35,11 +36,13 @@ __all__ = [
     "clear",
     "compress",
     "edit",
+    "mask",
     "prepare",
     "redo",
     "restore",
     "settled",
     "undo",
+    "unmask",
 ]
 
 SETTLED_SECONDS = 0.2
@@ -148,6 +151,7 @@ async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> 
     )
     if version is None:
         return None
+    await mask_at_compression(conversation_id, engine=engine, sizes=sizes)
     outcome = Outcome(
         success=True,
         trigger=prepared.trigger,

@@ -16,6 +16,9 @@ is logged and affects neither the run nor other receivers.
     started, however it ended. A background run that prepared a draft succeeds with version 0.
 ``compression_withdrawn``
     ``conversation_id``. A run that held the lease found nothing to do before it started.
+``masks_changed``
+    ``conversation_id``, ``change`` (:class:`MaskChange`), ``on``. Messages were masked, or a person
+    took a batch of masks off (``on`` is false). Sent once the change is stored.
 ``summary_changed``
     ``conversation_id``, ``version``. A person changed the summary, wherever: by an edit, an undo
     or redo, by restoring a version, or by clearing it. Sent once the change is stored.
@@ -34,6 +37,7 @@ compression_progress = Signal()
 compression_completed = Signal()
 compression_withdrawn = Signal()
 summary_changed = Signal()
+masks_changed = Signal()
 
 
 async def send(signal: Signal, **facts: Any) -> None:

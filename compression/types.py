@@ -99,7 +99,9 @@ class Item:
     open: bool = False
     """The item belongs to a turn that has not ended; never compressed."""
     masked: bool = False
-    """The tool result is already masked in what the model sees."""
+    """The result, or the long arguments of the calls, are masked in what the model sees."""
+    unmasked: bool = False
+    """A person took the mask off again."""
     pinned: bool = False
     """The item is quoted again in the system message once it lies before the boundary."""
 

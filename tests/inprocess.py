@@ -54,6 +54,7 @@ def _forget() -> None:
         signals.compression_completed,
         signals.compression_withdrawn,
         signals.summary_changed,
+        signals.masks_changed,
     ):
         signal.receivers.clear()
         signal.sender_receivers_cache.clear()

@@ -68,13 +68,37 @@ def _left_out(owned: Subject) -> list[dict[str, Any]]:
     ]
 
 
+async def masked(user_id: int, code: str) -> list[dict[str, Any]]:
+    """The masked messages of the next request: seq, role, text as it is sent, tokens of that.
+
+    Raises NotFound.
+    """
+    owned = await (await subject(user_id, code)).with_tail()
+    return await asyncio.to_thread(_masked, owned)
+
+
+def _masked(owned: Subject) -> list[dict[str, Any]]:
+    visible = visible_tail(owned.snapshot)
+    seqs = {one.seq for one in visible if one.masked}
+    return [
+        {
+            "seq": one.seq,
+            "role": one.message["role"],
+            "text": _wire_text(one.message),
+            "tokens": one.tokens,
+        }
+        for one in wire_of(visible)
+        if one.seq in seqs
+    ]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned and
-    seq (0 if the program inserted them)."""
+    """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned,
+    masked and seq (0 if the program inserted them)."""
     messages: tuple[Message, ...]
     """The exact messages, as they are sent."""
     manifest: dict[str, Any]
@@ -111,6 +135,7 @@ def _context_parts(owned: Subject) -> ContextParts:
         groups.append({"name": "tools", "tokens": tokens["tools"], "messages": []})
     visible = visible_tail(snapshot)
     pinned = {one.seq for one in visible if one.pinned}
+    hidden = {one.seq for one in visible if one.masked}
     tail = [
         {
             "role": one.message["role"],
@@ -118,6 +143,7 @@ def _context_parts(owned: Subject) -> ContextParts:
             "tokens": one.tokens,
             "seq": one.seq,
             "pinned": one.seq in pinned,
+            "masked": one.seq in hidden,
         }
         for one in wire_of(visible, back)
     ]

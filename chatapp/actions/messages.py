@@ -7,7 +7,7 @@ from functools import partial
 
 from chatapp import wiring
 from chatapp.actions.limits import check_size, count, profile_of, require_fit
-from chatapp.actions.subject import subject
+from chatapp.actions.subject import conversation_of, subject
 from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.messages import pins
 from chatapp.conversations.messages.reading import (
@@ -17,6 +17,7 @@ from chatapp.conversations.messages.reading import (
 from chatapp.conversations.turns import beginning, replacing, sending
 from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
 from chatapp.llm.profiles import PINNED_SHARE
+from compression import services as compression_services
 
 # Not every server continues an unfinished reply, but every model understands this message.
 CONTINUE = "Continue exactly where you stopped."
@@ -179,3 +180,13 @@ async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:
         user_id, code, seq, on=on, most_tokens=most
     )
     await wiring.announcer().message_changed(conversation_id, event_no, message)
+
+
+async def unmask(user_id: int, code: str, batch: int) -> tuple[int, ...]:
+    """Take a batch of masks off. Returns the seqs. Raises NotFound and NothingToUndo."""
+    conversation_id = await conversation_of(user_id, code)
+    wiring.announcer()
+    change = await compression_services.unmask(
+        conversation_id, batch, masks=wiring.services().masks
+    )
+    return change.seqs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from compression.planning.masking import placeholder
+from compression.planning.masking import cut_calls, placeholder
 from compression.types import Item, Role
 
 
@@ -23,6 +23,7 @@ class StoredMessage:
     tool_call_id: str = ""
     tool_name: str = ""
     masked: bool = False
+    unmasked: bool = False
     pinned: bool = False
     turn: int | None = None
     turn_status: str = "complete"
@@ -37,9 +38,14 @@ class StoredMessage:
     @property
     def content(self) -> str:
         """The text that the model is sent, with what the program added, or masked."""
-        if self.masked:
+        if self.masked and self.role == "tool":
             return placeholder(self.as_item())
         return f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
+
+    @property
+    def calls(self) -> tuple[dict[str, Any], ...]:
+        """The calls that the model is sent, with long arguments cut if masked."""
+        return cut_calls(self.tool_calls) if self.masked else self.tool_calls
 
     def as_item(self) -> Item:
         """The message in the form that compression works with."""
@@ -54,5 +60,6 @@ class StoredMessage:
             tool_name=self.tool_name,
             open=self.turn_open,
             masked=self.masked,
+            unmasked=self.unmasked,
             pinned=self.pinned,
         )

@@ -202,7 +202,7 @@ def _assistant(
             content = {"role": "assistant", "content": message.content, **reasoning}
             yield Wire(content, message.token_count + tokens, message.seq)
         return
-    calls = [back.call(message, call) for call in message.tool_calls]
+    calls = [back.call(message, call) for call in message.calls]
     yield Wire(
         {
             "role": "assistant",

@@ -199,6 +199,22 @@ class MessageChanged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Masked(Event):
+    """Old tool results, or long arguments of old calls, are masked in what the model sees.
+
+    Each of them was announced with ``message-changed`` before.
+    """
+
+    type = "masked"
+    batch: int
+    """By which it can be undone."""
+    count: int
+    tokens_freed: int
+    """Ruler tokens."""
+    seqs: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class TitleChanged(Event):
     """The conversation has a new title."""
 

@@ -56,6 +56,7 @@ class MessageView(View):
     token_count: int = 0
     pinned: bool = False
     masked: bool = False
+    """The model sees a description of this result, or of the long arguments of these calls."""
     superseded: bool = False
     replaces: bool = False
     """Superseded messages, an earlier text or what followed it, stand right before this one."""
@@ -157,6 +158,14 @@ class CompressionView(View):
     """Messages after the boundary that the model does not see."""
     truncated_because: str = ""
     """The reason, as the end of a sentence."""
+    mask_batch: int = 0
+    """The newest batch of masks after the boundary, which can be undone; 0 for none."""
+    masked_seqs: list[int] = field(default_factory=list)
+    """Its messages that are still live and masked."""
+    masked_results: int = 0
+    """How many of them are results of tools; the others are calls whose arguments were cut."""
+    masked_tokens: int = 0
+    """Ruler tokens that their masks free."""
     off: bool = False
     """The conversation is compressed only when its owner asks for it."""
 

@@ -252,6 +252,10 @@ class Message(models.Model):
         max_length=16, choices=MessageStatus.choices, default=MessageStatus.COMPLETE
     )
     masked_at = models.DateTimeField(null=True, blank=True)
+    mask_batch = models.PositiveBigIntegerField(null=True, blank=True)
+    """The batch with which it was masked last, also after that was undone: 1, 2, 3 …"""
+    unmasked_tokens = models.PositiveBigIntegerField(null=True, blank=True)
+    """``token_count`` before it was masked."""
     pinned_at = models.DateTimeField(null=True, blank=True)
     superseded_at = models.DateTimeField(null=True, blank=True)
     client_msg_id = models.UUIDField(null=True, blank=True)
@@ -274,6 +278,11 @@ class Message(models.Model):
                 fields=["conversation", "seq"],
                 name="message_pinned",
                 condition=Q(pinned_at__isnull=False),
+            ),
+            models.Index(
+                fields=["conversation", "mask_batch"],
+                name="message_masked",
+                condition=Q(mask_batch__isnull=False),
             ),
         ]
 

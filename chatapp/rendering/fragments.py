@@ -231,6 +231,7 @@ _CONTEXTS: dict[type[events.Event], Callable[[events.Event], dict[str, Any]]] = 
     events.SummaryChanged: _with_compression,
     events.MessageAdded: _message,
     events.MessageChanged: _message,
+    events.Masked: _plain,
     events.TitleChanged: _plain,
     events.Context: _context,
     events.Error: _error,

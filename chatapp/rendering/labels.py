@@ -95,3 +95,14 @@ def done_first(decision: Mapping[str, str]) -> str:
     done = _DONE_FIRST.get(decision["action"], decision["action"])
     reason = decision.get("reason", "")
     return f"{done}: {reason[:1].lower()}{reason[1:]}" if reason else done
+
+
+def masked_words(results: int, calls: int) -> str:
+    """The messages of a batch of masks: "6 tool results and the arguments of 2 calls masked"."""
+    parts = []
+    if results:
+        parts.append(f"{results} tool result{'s' if results > 1 else ''}")
+    if calls:
+        parts.append(f"the arguments of {calls} call{'s' if calls > 1 else ''}")
+    words = " and ".join(parts)
+    return f"{words[:1].upper()}{words[1:]} masked"

@@ -11,7 +11,13 @@ from django import template
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
+from chatapp.live.view_models import (
+    Carried,
+    CompressionView,
+    ContextView,
+    ConversationLink,
+    PageView,
+)
 from chatapp.rendering import articles, kept, labels, number_format, source_links
 from chatapp.text.safety import visible
 from chatapp.text.search_terms import terms_of
@@ -110,6 +116,13 @@ def time_left(seconds: int) -> str:
 def done_first(decision: dict[str, str]) -> str:
     """See :func:`chatapp.rendering.labels.done_first`."""
     return labels.done_first(decision)
+
+
+@register.filter
+def masked_words(compression: CompressionView) -> str:
+    """See :func:`chatapp.rendering.labels.masked_words`."""
+    results = compression.masked_results
+    return labels.masked_words(results, len(compression.masked_seqs) - results)
 
 
 @register.simple_tag

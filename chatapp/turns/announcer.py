@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from chatapp.conversations.messages.masks import Masked
+from chatapp.conversations.messages import masks
 from chatapp.conversations.summaries import compressions
 from chatapp.conversations.turns import progress
 from chatapp.conversations.turns.progress import Ended
@@ -20,6 +20,7 @@ from chatapp.live.view_models import MessageView
 from chatapp.turns.live_reply import LiveStream
 from chatapp.turns.services import Services
 from compression.exceptions import UserFacingError
+from compression.ports import MaskChange
 from compression.tools.loop import MadeCall
 from compression.types import Outcome, Progress, Trigger
 
@@ -148,14 +149,31 @@ class Announcer:
         await self._bus.publish(events.MessageChanged(message=message, **about))
         await _tell_context(self._services, self._bus, conversation_id, about)
 
-    async def masked(self, conversation_id: int, masked: Masked) -> None:
-        """Announce masked tool results; viewers fetch the changes themselves if there are many."""
-        if len(masked.messages) > MOST_AT_ONCE:
+    async def masks_changed(
+        self, *, conversation_id: int, change: MaskChange, on: bool, **_: Any
+    ) -> None:
+        """Announce masked messages, or those whose masks a person took off.
+
+        Viewers fetch the changes themselves if there are many.
+        """
+        changed = await masks.achanged(conversation_id, change.seqs[:MOST_AT_ONCE])
+        about = common(conversation_id, changed.event_no)
+        if len(change.seqs) > MOST_AT_ONCE:
             await self._bus.nudge(conversation_id)
-            return
-        about = common(conversation_id, masked.event_no)
-        for message in masked.messages:
-            await self._bus.publish(events.MessageChanged(message=message, **about))
+        else:
+            for message in changed.messages:
+                await self._bus.publish(events.MessageChanged(message=message, **about))
+        if on:
+            await self._bus.publish(
+                events.Masked(
+                    batch=change.batch,
+                    count=len(change.seqs),
+                    tokens_freed=change.tokens_freed,
+                    seqs=list(change.seqs),
+                    **about,
+                )
+            )
+        await self.summary_changed(conversation_id=conversation_id)
 
     async def title(self, conversation_id: int, event_no: int, title: str) -> None:
         """Announce the conversation's new title."""
@@ -163,7 +181,7 @@ class Announcer:
         await self._bus.publish(events.TitleChanged(title=title, **about))
 
     async def summary_changed(self, *, conversation_id: int, **_: Any) -> None:
-        """Announce that a person changed the summary, or a turn what the model sees."""
+        """Announce that the summary, or something else of what the model sees, has changed."""
         event_no, compression, context = await self._services.aoverview(conversation_id)
         await self._bus.publish(
             events.SummaryChanged(

@@ -15,8 +15,7 @@ from chatapp.context.request import (
     visible_tail,
 )
 from chatapp.context.sent_back import SentBack
-from chatapp.context.tokens import definition_tokens, message_tokens
-from chatapp.conversations.messages.masks import Masked, amask
+from chatapp.context.tokens import definition_tokens
 from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
 from chatapp.conversations.turns.progress import aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
@@ -32,7 +31,7 @@ from compression.exceptions import (
     UserFacingError,
 )
 from compression.planning import planner
-from compression.planning.masking import maskable, maskable_share, placeholder
+from compression.planning.masking import batch
 from compression.planning.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.planning.projection import Report
 from compression.planning.truncation import shorten_giant, truncate
@@ -59,8 +58,6 @@ class FittingDeps:
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
     """Announces that what the model sees has changed."""
-    masked: Callable[[Masked], Awaitable[None]] | None = None
-    """Announces tool results that the model no longer sees."""
     begun: Callable[[], Awaitable[None]] | None = None
     """Announces the turn, before its request is made to fit."""
     on_retry: Callable[[UserFacingError, float], object] | None = None
@@ -267,13 +264,15 @@ def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts) 
         except NothingToCompress:
             compressible = False
     through = snapshot.truncated_through
+    masks = batch(items, sized)
     return PolicyState(
         in_tool_loop=items[-1].role == "tool" if items else False,
         wound_down=any(one.turn_open and one.added_context == WIND_DOWN for one in snapshot.tail),
         failed=tried.compression_failed,
         compressible=compressible,
         due=_due(snapshot, sized),
-        maskable=maskable_share(items, sized),
+        maskable=masks.frees if masks else 0.0,
+        masking_pays=masks is not None and masks.pays,
         truncatable=truncate(_all_items(snapshot), sized, truncated_through=through) > through,
     )
 
@@ -338,19 +337,13 @@ async def _compress(
 
 
 async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
-    def batch() -> dict[int, int]:
-        items = _items(prepared.snapshot)
-        seqs = set(maskable(items, prepared.sizes))
-        return {
-            item.seq: message_tokens(deps.counter, placeholder(item))
-            for item in items
-            if item.seq in seqs
-        }
-
-    masked = await amask(conversation_id, await asyncio.to_thread(batch))
-    if deps.masked is not None:
-        await deps.masked(masked)
-    await deps.changed()
+    """Mask a batch; viewers learn of it through :mod:`compression.signals`."""
+    await services.mask(
+        conversation_id,
+        engine=deps.engine(prepared.sizes),
+        sizes=prepared.sizes,
+        items=_items(prepared.snapshot),
+    )
 
 
 async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:

@@ -53,7 +53,6 @@ async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -
         counter=services.counter,
         engine_for=services.engine,
         changed=lambda: announcer.summary_changed(conversation_id=job.conversation_id),
-        masked=lambda masked: announcer.masked(job.conversation_id, masked),
         tools=services.tools,
     )
 

@@ -19,7 +19,7 @@ from chatapp.turns.summarising import ModelCall, Paced
 from compression import conf
 from compression.database import in_database_thread
 from compression.planning.planner import PlannerSettings, cap_tokens
-from compression.ports import Summarizer, TokenCounter, Transcript
+from compression.ports import Masks, Summarizer, TokenCounter, Transcript
 from compression.services import Engine
 from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
@@ -42,6 +42,7 @@ class Services:
     catalogue: Catalogue
     counter: TokenCounter
     transcript: Transcript
+    masks: Masks
     demo: bool
     summary_model: str = ""
     automatic_titles: bool = False
@@ -60,6 +61,7 @@ class Services:
         if self.demo:
             return Engine(
                 transcript=self.transcript,
+                masks=self.masks,
                 counter=self.counter,
                 summarizers=(),
                 extract=Paced(inner=extract, seconds=DEMO_PACE),
@@ -67,6 +69,7 @@ class Services:
         names = dict.fromkeys([self.summary_model or profile.name, profile.name])
         return Engine(
             transcript=self.transcript,
+            masks=self.masks,
             counter=self.counter,
             summarizers=tuple(self._summarizer(name, profile) for name in names),
             extract=extract,

@@ -130,6 +130,15 @@ def pin(command: str, *, on: bool) -> Callable[..., Coroutine[Any, Any, HttpResp
 
 
 @endpoint("POST")
+async def unmask(request: HttpRequest, code: str) -> HttpResponseBase:
+    """Take a batch of masks off."""
+    batch = forms.required_number(await fields_for(request, code), "batch")
+    seqs = await messages.unmask(user_id(request), code, batch)
+    result = {"batch": batch, "seqs": list(seqs)}
+    return accepted(request, "masks-undo", result, to=page_of(code))
+
+
+@endpoint("POST")
 async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
     """Make a conversation with the messages up to ``seq``; with ``text``, send that in it."""
     fields = await fields_for(request, code)

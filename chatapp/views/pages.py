@@ -177,8 +177,9 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
 async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """The next request as the model will see it: parts, tokens, exact messages.
 
-    With ``?left-out``, the messages that would be left out if no summary could be written. With
-    ``?model=``, only the figures for another model, as JSON.
+    With ``?left-out``, the messages that would be left out if no summary could be written.
+    With ``?masked``, the masked ones as the model sees them. With ``?model=``, only the figures for
+    another model, as JSON.
     """
     person = user_id(request)
     if "model" in request.GET:
@@ -189,6 +190,12 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
         if wants_json(request):
             return JsonResponse({"messages": messages})
         name = "partials/left_out.html" if wants_fragment(request) else "left_out.html"
+        return await rendered(request, name, {"messages": messages, "code": code})
+    if "masked" in request.GET:
+        messages = await inspection.masked(person, code)
+        if wants_json(request):
+            return JsonResponse({"messages": messages})
+        name = "partials/masked_messages.html" if wants_fragment(request) else "masked.html"
         return await rendered(request, name, {"messages": messages, "code": code})
     page = await wiring.services().apage(person, code)
     parts = await inspection.context_parts(person, code)

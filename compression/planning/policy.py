@@ -63,6 +63,8 @@ class PolicyState:
     """The model was already told in this turn to wrap up."""
     maskable: float = 0.0
     """Share of the budget that masking would free; 0 when no batch is worth it."""
+    masking_pays: bool = True
+    """Masking frees more than the lost cache of the provider is worth."""
     failed: bool = False
     """The last attempt to summarise gave no summary."""
     compressible: bool = False
@@ -106,7 +108,7 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
 
 def _between(share: float, state: PolicyState) -> Decision:
     """The step for a usage from the soft threshold up to the trigger."""
-    if state.maskable > 0:
+    if state.maskable > 0 and state.masking_pays:
         return Decision(
             action=ContextAction.MASK, reason="Old tool results are worth masking.", usage=share
         )

@@ -28,6 +28,7 @@ from compression.exceptions import (
 from compression.judging.judge import Case, Judgement
 from compression.planning import planner
 from compression.runs.leases import holding, shielded, to_its_end
+from compression.runs.masks import mask_at_compression
 from compression.runs.results import fit_draft, success
 from compression.store import Base
 from compression.summarizers.ladder import Ladder
@@ -213,6 +214,8 @@ class Run:
         )
         if version is None:
             raise await self._late_error()
+        masked = mask_at_compression(conversation_id, engine=request.engine, sizes=request.sizes)
+        await to_its_end(masked)
         duration = time.monotonic() - self._began
         return success(fit, draft, judgement, duration=duration, version=version)
 

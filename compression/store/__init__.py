@@ -34,6 +34,7 @@ from compression.store.leases import (
     renew,
     under_way,
 )
+from compression.store.masks import put_on, take_off
 from compression.store.parts import drop_parts, finished_parts, keep_parts
 from compression.store.rows import Base, FitDraft, Version, read_base, read_version
 from compression.store.spans import StandsFor, stands_for
@@ -65,6 +66,7 @@ afinished_parts = in_database_thread(finished_parts)
 akeep_parts = in_database_thread(keep_parts)
 alease_trigger = in_database_thread(lease_trigger)
 apromote = in_database_thread(promote)
+aput_on = in_database_thread(put_on)
 aread = in_database_thread(read)
 aread_base = in_database_thread(read_base)
 aread_ready = in_database_thread(read_ready)
@@ -76,6 +78,7 @@ arelease = in_database_thread(release)
 arenew = in_database_thread(renew)
 arestore = in_database_thread(restore)
 asave_ready = in_database_thread(save_ready)
+atake_off = in_database_thread(take_off)
 aundo = in_database_thread(undo)
 aundone = in_database_thread(undone)
 aversions = in_database_thread(versions)

@@ -12,6 +12,7 @@ from chatapp.context.request import (
     StoredMessage,
     build_request,
     request_sizes,
+    visible_tail,
 )
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.exceptions import NothingToCompress, SummarizerError
@@ -52,6 +53,7 @@ class Host:
     summary: str = ""
     version: int = 0
     boundary: int = 0
+    truncated_through: int = 0
     ready: tuple[Span, Judgement] | None = None
     refused: int = 0
     """Drafts of the model that were not applied."""
@@ -67,10 +69,9 @@ class Host:
         seq = len(self.messages) + 1
         self.messages.append(StoredMessage(seq=seq, role=role, text=text, token_count=tokens))
 
-    def request(self) -> tuple[BuiltRequest, Sizes, tuple[Item, ...]]:
-        """The next request as it would be now."""
-        tail = tuple(self.messages[self.boundary :])
-        snapshot = ConversationSnapshot(
+    def snapshot(self) -> ConversationSnapshot:
+        """The conversation as the request builder reads it."""
+        return ConversationSnapshot(
             conversation_id=1,
             owner_id=1,
             code="",
@@ -79,15 +80,19 @@ class Host:
             summary=self.summary,
             version=self.version,
             boundary=self.boundary,
-            truncated_through=0,
+            truncated_through=self.truncated_through,
             mark=MARK,
-            tail=tail,
+            tail=tuple(self.messages[self.boundary :]),
         )
+
+    def request(self) -> tuple[BuiltRequest, Sizes, tuple[Item, ...]]:
+        """The next request as it would be now."""
+        snapshot = self.snapshot()
         sizes = request_sizes(
             snapshot, RULER, window=self.window, reserve=self.window // 4, calibration=CALIBRATION
         )
         built = build_request(snapshot, sizes)
-        return built, sizes, tuple(one.as_item() for one in tail)
+        return built, sizes, tuple(one.as_item() for one in visible_tail(snapshot))
 
     async def fitted(self) -> BuiltRequest:
         """The next request, after whatever the policy says must be done first."""
@@ -167,6 +172,7 @@ class Host:
         self.filled += beside["filled"]
         self.ledger, self.summary = judgement.ledger, judgement.text
         self.boundary = span.through_seq
+        self.truncated_through = 0
         self.version += 1
         self.compressions += 1
         self.ready = None

@@ -1,4 +1,8 @@
-"""What is left of 40 facts and 10 rules after 20 compressions, by the quality of the summariser."""
+"""What is left of 40 facts and 10 rules after 20 compressions, by the quality of the summariser.
+
+Then what is left of the paths, commands, names, figures and decisions of conversations with tools:
+the project's own, or those under the folder that ``DATA`` names, one after another.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,14 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
+from tests.benchmarks import _survival
 from tests.benchmarks._host import Host
 from tests.benchmarks._models import EMPTY, FORGED, QUALITIES, fact, prose, rule, summarizer
 from tests.benchmarks._plot import Panel, write
+from tests.benchmarks._trajectories import trajectories
 
 WINDOW = 16_384
 COMPRESSIONS = 20
@@ -133,6 +139,7 @@ def main() -> int:
     results = {name: asyncio.run(run(name)) for name in ("extract", *QUALITIES, *EMPTY)}
     _table(results)
     _plot(results)
+    _survival.table(_survival.measured(list(chain.from_iterable(trajectories()))))
     bad = []
     for name, one in results.items():
         points, last = one.points, one.points[-1]

@@ -49,6 +49,11 @@ def imported(server: RunningServer, *texts: str, written: Sequence[str] = ()) ->
         {"role": roles[n % 2], "content": text, "created_at": at}
         for n, (text, at) in enumerate(zip_longest(texts, written))
     ]
+    return imported_messages(server, messages)
+
+
+def imported_messages(server: RunningServer, messages: Sequence[dict[str, Any]]) -> str:
+    """The same of OpenAI-style messages, calls and results of tools among them."""
     file = {"file": ("messages.json", json.dumps(messages))}
     with _browser_of_owner(server) as client:
         told = client.post("/import/", files=file).raise_for_status().json()

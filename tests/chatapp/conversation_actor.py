@@ -15,6 +15,7 @@ from chatapp.context.request import ConversationSnapshot, build_request, request
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import lifecycle
 from chatapp.conversations.messages import pins
+from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress, replacing, sending
 from chatapp.llm.profiles import Profile
@@ -65,7 +66,9 @@ class Actor:
 
     def engine(self, mood: str = "", gate: asyncio.Event | None = None) -> Engine:
         moody = Moody(mood=mood or self.mood, gate=gate)
-        return Engine(transcript=TRANSCRIPT, counter=COUNTER, summarizers=(moody,))
+        return Engine(
+            transcript=TRANSCRIPT, masks=StoredMasks(), counter=COUNTER, summarizers=(moody,)
+        )
 
     def deps(self) -> FittingDeps:
         async def changed() -> None:

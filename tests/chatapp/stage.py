@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.messages import reading
+from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.profiles import alearn
 from chatapp.conversations.turns import sending
@@ -156,6 +157,7 @@ def services_for(upstream: FakeUpstream, folder: Path, **more: Any) -> Services:
         catalogue=Catalogue(client, StoredProfiles()),
         counter=COUNTER,
         transcript=StoredTranscript(),
+        masks=StoredMasks(),
         demo=False,
         **more,
     )

@@ -248,6 +248,9 @@ class Socket:
         mark = events.Error(error={}, **about)
         # A look at the database between them finds their numbers too high, and drops the second.
         while self.told[-2]["type"] != "tool-finished":
+            await wiring.bus().publish(
+                events.Masked(batch=1, count=1, tokens_freed=900, seqs=[3], **about)
+            )
             await wiring.bus().publish(events.ToolStarted(arguments={}, **call, **about))
             await wiring.bus().publish(
                 events.ToolFinished(result="Found.", seconds=0.2, **call, **later)

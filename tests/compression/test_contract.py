@@ -7,10 +7,11 @@ from typing import ClassVar
 import pytest
 from django.test import TransactionTestCase
 
+from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.models import Conversation
 from compression.contract import ContractTests
-from compression.ports import Transcript
+from compression.ports import Masks, Transcript
 from tests.compression.hosting import add, new_conversation, supersede
 
 
@@ -19,6 +20,7 @@ class TestTheChat(ContractTests, TransactionTestCase):
     """The contract, on conversations."""
 
     transcript: ClassVar[Transcript] = StoredTranscript()
+    masks: ClassVar[Masks | None] = StoredMasks()
 
     def start(self) -> int:
         """A conversation."""

@@ -21,6 +21,7 @@ PLACES = {
     "settings.py": HOST / "settings.py",
     "models.py": HOST / "letters" / "models.py",
     "asking.py": HOST / "letters" / "asking.py",
+    "masks.py": HOST / "letters" / "masks.py",
     "compressing.py": HOST / "letters" / "compressing.py",
     "answering.py": HOST / "letters" / "answering.py",
     "admin.py": HOST / "letters" / "admin.py",

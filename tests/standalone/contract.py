@@ -11,10 +11,12 @@ from django.contrib.auth.models import User
 from django.test import TransactionTestCase
 from django.urls import reverse
 
+from compression import masking
 from compression.contract import ContractTests
 from compression.database import in_database_thread
-from compression.ports import Transcript
+from compression.ports import Masks, Transcript
 from tests.standalone.letters.compressing import COUNTER, Letters, make_room
+from tests.standalone.letters.masks import LetterMasks
 from tests.standalone.letters.models import Digest, Letter, Thread
 
 
@@ -22,6 +24,7 @@ class LettersTests(ContractTests, TransactionTestCase):
     """The contract, on threads of letters."""
 
     transcript: ClassVar[Transcript] = Letters()
+    masks: ClassVar[Masks | None] = LetterMasks()
 
     def start(self) -> int:
         """A thread."""
@@ -56,6 +59,24 @@ class LettersTests(ContractTests, TransactionTestCase):
         thread = await Thread.objects.aget(pk=thread_id)
         assert "Letters were exchanged." in thread.compressed_context
         assert 0 < thread.compressed_through < 60
+
+    async def test_old_results_are_masked_before_anything_is_compressed(self) -> None:
+        """The calls of the document mask at the soft threshold, and what is sent is shorter."""
+        thread_id = await in_database_thread(self._thread_with_results)()
+        await make_room(thread_id)
+        letters = await in_database_thread(Letters().items)(thread_id, after_seq=0)
+        assert [item.seq for item in letters if item.masked] == [2, 5, 8, 11]
+        assert (await Thread.objects.aget(pk=thread_id)).compressed_through == 0
+        sent = [masking.as_sent(item).text for item in letters if item.masked]
+        line = "[tool result masked: 601 lines, starts with: a line]\n"
+        assert sent == [line + ("a line\n" * 30)[:200]] * 4
+
+    def _thread_with_results(self) -> int:
+        thread = self.start()
+        for _ in range(6):
+            for role, text in (("user", "Look."), ("tool", "a line\n" * 600), ("assistant", "So.")):
+                self.say(thread, role, text)
+        return thread
 
     def test_a_digest_can_be_reviewed(self) -> None:
         """The admin mixin shows a version of this host's."""

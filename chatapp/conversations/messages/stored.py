@@ -16,6 +16,7 @@ from chatapp.models import Message
 # process took 50.
 _WORKED_OUT: dict[str, Any] = {
     "masked": Q(masked_at__isnull=False),
+    "unmasked": Q(masked_at__isnull=True, mask_batch__isnull=False),
     "pinned": Q(pinned_at__isnull=False),
     "turn_status": Coalesce("turn__status", Value("complete")),
     "turn_open": Q(turn__isnull=False, turn__finished_at__isnull=True),

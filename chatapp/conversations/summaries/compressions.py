@@ -9,7 +9,7 @@ from typing import Any
 from chatapp.conversations.messages.stored import live
 from chatapp.live import compression_progress
 from chatapp.live.view_models import CompressionView
-from chatapp.models import Conversation, Summary
+from chatapp.models import Conversation, MessageRole, Summary
 from compression import store
 from compression.database import in_database_thread
 from compression.types import Progress, Trigger
@@ -52,6 +52,7 @@ def compression_view(row: Conversation) -> CompressionView:
         truncated_through=row.truncated_through,
         truncated_count=truncated,
         truncated_because=_truncated_because(row) if truncated else "",
+        **_masked(row),
         off=bool(row.compression_off),
     )
 
@@ -98,6 +99,25 @@ def _truncated(row: Conversation) -> int:
         return 0
     left_out = live(row.pk).filter(seq__gt=row.compressed_through, seq__lte=row.truncated_through)
     return left_out.count()
+
+
+def _masked(row: Conversation) -> dict[str, Any]:
+    """The newest batch of masks among the messages after the boundary; nothing if there is none."""
+    masked = live(row.pk).filter(
+        seq__gt=row.compressed_through, mask_batch__isnull=False, masked_at__isnull=False
+    )
+    found = list(
+        masked.order_by("-mask_batch", "seq").values_list(
+            "mask_batch", "seq", "role", "unmasked_tokens", "token_count"
+        )
+    )
+    newest = [one for one in found if one[0] == found[0][0]]
+    return {
+        "mask_batch": newest[0][0] if newest else 0,
+        "masked_seqs": [seq for _, seq, *_ in newest],
+        "masked_results": sum(role == MessageRole.TOOL for _, _, role, *_ in newest),
+        "masked_tokens": sum((before or 0) - after for *_, before, after in newest),
+    }
 
 
 def _truncated_because(row: Conversation) -> str:

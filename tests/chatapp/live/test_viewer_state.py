@@ -15,6 +15,7 @@ from django.test import AsyncClient
 
 from chatapp import wiring
 from chatapp.consumers import following
+from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, TurnStatus
@@ -144,7 +145,12 @@ async def test_what_is_on_its_way_is_not_read_as_well(
 
 
 def engine(summarizer: Any) -> Engine:
-    return Engine(transcript=StoredTranscript(), counter=COUNTER, summarizers=(summarizer,))
+    return Engine(
+        transcript=StoredTranscript(),
+        masks=StoredMasks(),
+        counter=COUNTER,
+        summarizers=(summarizer,),
+    )
 
 
 SIZES = Sizes(window=8192, reserve=2048)
@@ -416,7 +422,8 @@ async def test_i4_masked_tool_results_are_told(
 ) -> None:
     """I4: before a request is made to fit, on pages that are open.
 
-    Breaks when: ``mask`` changes messages, and only the summary is told to have changed.
+    Breaks when: messages are masked, and only the summary is told to have changed; or the notice
+    is not told of.
     """
     await stored(lambda: with_tools(code))
     await wiring.bus().nudge(pk)
@@ -425,11 +432,16 @@ async def test_i4_masked_tool_results_are_told(
         profile=PROFILE,
         counter=COUNTER,
         changed=lambda: wiring.announcer().summary_changed(conversation_id=pk),
-        masked=lambda masked: wiring.announcer().masked(pk, masked),
         engine_for=lambda _: engine(CountingSummarizer()),
     )
     await prepare_in_background(pk, deps)
     assert (await stored(lambda: Message.objects.get(seq=3))).masked_at is not None
-    changed = [one for one in await screen.until("summary-changed") if "message" in one]
+    told = await screen.until("summary-changed")
+    changed = [one for one in told if "message" in one]
     assert [(one["type"], one["message"]["seq"]) for one in changed] == [("message-changed", 3)]
     assert changed[0]["message"]["masked"]
+    masked = [one for one in told if one["type"] == "masked"]
+    assert [(one["batch"], one["count"], one["seqs"]) for one in masked] == [(1, 1, [3])]
+    assert masked[0]["tokens_freed"] > 2000
+    assert told[-1]["compression"]["masked_seqs"] == [3]
+    await screen.told()

@@ -51,7 +51,14 @@ def _turn_events(text: str) -> list[events.Event]:
             [message(7, "user", text, client_msg_id=text), reply],
             conversation=conversation(title=text, draft=text, queued=True),
             turns=[ended, turn(4, "failed", error=_error(text))],
-            compression=compressed(summary=text, model=text, truncated_count=3),
+            compression=compressed(
+                summary=text,
+                model=text,
+                truncated_count=3,
+                mask_batch=1,
+                masked_seqs=[9, 12],
+                masked_results=1,
+            ),
         ),
         events.TurnStarted(**ENVELOPE, turn=7, message_seq=7, reply_seq=8, model=text),
         events.Delta(**ENVELOPE, turn=7, seq=8, offset=3, text=text, reasoning=text),
@@ -110,6 +117,7 @@ def every_event(text: str = "Good day.") -> list[events.Event]:
             **ENVELOPE, message=message(9, "tool", text, tool_name=text, masked=True)
         ),
         events.MessageChanged(**ENVELOPE, message=message(9, "user", text, pinned=True)),
+        events.Masked(**ENVELOPE, batch=1, count=2, tokens_freed=900, seqs=[9, 12]),
         events.TitleChanged(**ENVELOPE, title=text),
         events.Context(**ENVELOPE, context=context(estimated=True)),
         events.Error(**ENVELOPE, error=_error(text)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from dataclasses import replace
 from functools import partial
@@ -14,11 +15,12 @@ from django.utils import timezone
 
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.messages import measures, reading
+from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.errors import ContextBlocked, NotFound
 from chatapp.llm.profiles import Profile
-from chatapp.models import Conversation, Message, Summary
+from chatapp.models import Conversation, Message, Summary, Turn
 from chatapp.turns.fitting import (
     FittingDeps,
     compression_settings,
@@ -39,6 +41,7 @@ from tests.chatapp.context.test_request import check_shape, snapshot_of
 from tests.chatapp.stage import stored, until
 from tests.chatapp.talking import new, row_of
 from tests.chatapp.turns.test_turn import fill
+from tests.strict import faults
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -61,6 +64,7 @@ def deps_with(
 ) -> FittingDeps:
     engine = Engine(
         transcript=StoredTranscript(),
+        masks=StoredMasks(),
         counter=COUNTER,
         summarizers=summarizers,
         extract=extract or ScriptedSummarizer(label="extract"),
@@ -539,3 +543,85 @@ def test_a_conversations_own_settings_go_before_the_defaults() -> None:
     settings = compression_settings(own)
     assert (settings.threshold, settings.keep_turns) == (0.6, 5)
     assert policy_settings(snapshot_of([])).off is False
+
+
+async def masked_seqs(code: str) -> list[int]:
+    rows = Message.objects.filter(conversation__code=code, masked_at__isnull=False)
+    return await stored(lambda: list(rows.order_by("seq").values_list("seq", flat=True)))
+
+
+async def test_results_of_the_open_turn_are_masked_between_its_rounds(alice: User) -> None:
+    """I15, I17: the results outside the last six messages, and the file that the model wrote.
+
+    Breaks when: masking leaves the open turn alone, takes one of the last six messages, or masks
+    anew in each round.
+    """
+    code = await stored(lambda: new(alice))
+    await stored(lambda: in_rounds(code, 5))
+    pk = await pk_of(code)
+    first = (await prepare(pk, deps_with())).request
+    assert first.manifest["masked"] == [2, 3, 4, 5] == await masked_seqs(code)
+    written = json.loads(first.messages[2]["tool_calls"][0]["function"]["arguments"])
+    assert written["path"] == "notes/0.txt"
+    assert written["content"].startswith("[masked: ")
+    assert [one["role"] for one in first.messages[1:]] == ["user", *["assistant", "tool"] * 5]
+    assert faults(first.messages) == []
+    await stored(lambda: in_rounds(code, 1, start=5, size=20))
+    second = (await prepare(pk, deps_with())).request
+    assert second.messages[: len(first.messages)] == first.messages
+    assert first.usage.share < 0.65 < 0.65 + second.usage.share
+
+
+def in_rounds(code: str, rounds: int, *, start: int = 0, size: int = 900) -> None:
+    """An open turn in which the model writes a file and gets a long answer, again and again."""
+    row = row_of(code)
+    turn, _ = Turn.objects.get_or_create(conversation=row, finished_at=None, status="tools")
+    messages: list[dict[str, Any]] = []
+    if not start:
+        messages.append({"role": "user", "text": "Write"})
+    for number in range(start, start + rounds):
+        arguments = json.dumps({"path": f"notes/{number}.txt", "content": "note\n" * (size // 10)})
+        function = {"name": "write", "arguments": arguments}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        result = {"tool_call_id": f"call_{number}", "tool_name": "write"}
+        messages.append({"role": "assistant", "text": "", "tool_calls": [call]})
+        messages.append({"role": "tool", "text": "written\n" * (size // 8), **result})
+    for seq, fields in enumerate(messages, start=row.next_seq):
+        tokens = message_tokens(COUNTER, fields["text"], fields.get("tool_calls", []))
+        Message.objects.create(
+            conversation=row,
+            seq=seq,
+            turn=turn,
+            token_count=tokens,
+            created_at=timezone.now(),
+            **fields,
+        )
+    Conversation.objects.filter(pk=row.pk).update(next_seq=row.next_seq + len(messages))
+
+
+async def test_what_a_compression_leaves_is_masked_with_it(alice: User) -> None:
+    """The provider's cache is lost anyway, so less than 0.05 B is worth it then.
+
+    Breaks when: only the soft threshold masks, the batch of a compression must be as large, or the
+    transcript leaves out calls of the open turn.
+    """
+    code = await filled(alice, 11)
+    pk = await pk_of(code)
+    await stored(lambda: in_rounds(code, 4, size=300))
+    prepared = await prepare(pk, deps_with(CountingSummarizer()))
+    assert prepared.request.manifest["summary_version"] == 1
+    assert prepared.request.manifest["masked"] == await masked_seqs(code) != []
+    assert prepared.request.manifest["before"][0]["action"] == "compress"
+    assert faults(prepared.request.messages) == []
+
+
+async def test_a_batch_that_was_undone_is_not_masked_again_at_once(alice: User) -> None:
+    """Breaks when: Undo only takes the marks off."""
+    code = await stored(lambda: new(alice))
+    await stored(lambda: in_rounds(code, 5))
+    pk = await pk_of(code)
+    await prepare(pk, deps_with())
+    change = await services.unmask(pk, 1, masks=StoredMasks())
+    assert change.seqs == (2, 3, 4, 5)
+    await prepare(pk, deps_with())
+    assert await masked_seqs(code) == []

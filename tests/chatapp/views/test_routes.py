@@ -33,6 +33,7 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/messages/<int:seq>/replaced/": ("GET", {}),
     "c/<str:code>/messages/<int:seq>/pin/": ("POST", {}),
     "c/<str:code>/messages/<int:seq>/unpin/": ("POST", {}),
+    "c/<str:code>/masks/undo/": ("POST", {"batch": 1}),
     "c/<str:code>/branch/": ("POST", {"seq": 1}),
     "c/<str:code>/continue-in-new/": ("POST", {}),
     "c/<str:code>/turns/<int:turn>/": ("GET", {}),

@@ -47,6 +47,9 @@ class Letter(models.Model):
     text = models.TextField()
     tokens = models.PositiveIntegerField()
     withdrawn = models.BooleanField(default=False)
+    masked = models.BooleanField(default=False)
+    mask_batch = models.PositiveIntegerField(null=True)
+    unmasked_tokens = models.PositiveIntegerField(default=0)
 
     objects: ClassVar[models.Manager[Letter]] = models.Manager()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -44,6 +44,7 @@ def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
         tool_call_id="call_1",
         tool_name="look",
         masked_at=timezone.now(),
+        mask_batch=1,
         pinned_at=timezone.now(),
         turn=turn,
         reasoning="Hm.",
@@ -74,7 +75,10 @@ def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
     plain = StoredMessage(seq=7, role="assistant", text="Hello", token_count=5)
     names = [field.name for field in fields(plain)]
     same = [name for name in names if getattr(plain, name) == getattr(expected, name)]
-    assert same == ["seq", "role", "text", "token_count"], "a default would hide what is not read"
+    # What is masked is not unmasked; see below.
+    assert same == ["seq", "role", "text", "token_count", "unmasked"], "a default hides a field"
+    Message.objects.update(masked_at=None)
+    assert as_values(live(conversation.pk)) == [replace(expected, masked=False, unmasked=True)]
     Turn.objects.update(status="failed", finished_at=timezone.now())
     (ended,) = as_values(live(conversation.pk))
     assert (ended.turn_status, ended.turn_open) == ("failed", False)

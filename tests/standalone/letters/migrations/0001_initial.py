@@ -67,6 +67,9 @@ class Migration(migrations.Migration):
                 ("text", models.TextField()),
                 ("tokens", models.PositiveIntegerField()),
                 ("withdrawn", models.BooleanField(default=False)),
+                ("masked", models.BooleanField(default=False)),
+                ("mask_batch", models.PositiveIntegerField(null=True)),
+                ("unmasked_tokens", models.PositiveIntegerField(default=0)),
                 (
                     "thread",
                     models.ForeignKey(
