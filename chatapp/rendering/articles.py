@@ -13,7 +13,7 @@ from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import kept, markdown
 from chatapp.rendering.search_highlight import mark
 from chatapp.text.safety import settled, visible_part
-from chatapp.text.search_terms import Terms
+from compression.recall.terms import Terms
 
 #: Terminal statuses without a notice below the reply.
 _QUIET = frozenset({"complete"})

@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString, mark_safe
 from chatapp.live.view_models import Carried, ContextView, ConversationLink, PageView
 from chatapp.rendering import articles, kept, labels, number_format, source_links
 from chatapp.text.safety import visible
-from chatapp.text.search_terms import terms_of
 from compression.planning import defaults
+from compression.recall.terms import terms_of
 
 register = template.Library()
 
