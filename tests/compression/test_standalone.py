@@ -22,6 +22,7 @@ PLACES = {
     "models.py": HOST / "letters" / "models.py",
     "asking.py": HOST / "letters" / "asking.py",
     "compressing.py": HOST / "letters" / "compressing.py",
+    "recalling.py": HOST / "letters" / "recalling.py",
     "admin.py": HOST / "letters" / "admin.py",
 }
 FIRST_LINES = {f"# {name}" for name in PLACES}
