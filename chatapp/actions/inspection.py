@@ -72,8 +72,8 @@ class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned and
-    seq (0 if the program inserted them)."""
+    """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned,
+    looked_up (excerpts of older messages come along) and seq (0 if the program inserted them)."""
     messages: tuple[Message, ...]
     """The exact messages, as they are sent."""
     manifest: dict[str, Any]
@@ -89,11 +89,12 @@ class ContextParts:
 
 def _context_parts(owned: Subject) -> ContextParts:
     snapshot = owned.snapshot
-    built = build_request(snapshot, owned.sizes)
+    recall = owned.profile.supports_tools
+    built = build_request(snapshot, owned.sizes, recall=recall)
     tokens = built.manifest["tokens"]
     heads = (
         ("system", instructions(snapshot)),
-        ("summary", summary_block(snapshot)),
+        ("summary", summary_block(snapshot, recall=recall)),
         ("pinned", pinned_block(snapshot)),
     )
     groups = [
@@ -106,6 +107,7 @@ def _context_parts(owned: Subject) -> ContextParts:
     ]
     visible = visible_tail(snapshot)
     pinned = {one.seq for one in visible if one.pinned}
+    helped = {one.seq for one in visible if one.added_context}
     tail = [
         {
             "role": one.message["role"],
@@ -113,6 +115,7 @@ def _context_parts(owned: Subject) -> ContextParts:
             "tokens": one.tokens,
             "seq": one.seq,
             "pinned": one.seq in pinned,
+            "looked_up": one.seq in helped,
         }
         for one in wire_of(visible)
     ]

@@ -19,8 +19,10 @@ from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocke
 from chatapp.conversations.turns.progress import aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
+from chatapp.live.view_models import MessageView
 from chatapp.llm import activity_log
 from chatapp.llm.profiles import Profile
+from chatapp.tools.excerpts import add_excerpts
 from compression import conf, services, store
 from compression.exceptions import (
     CompressionError,
@@ -55,6 +57,8 @@ class FittingDeps:
     """Announces that what the model sees has changed."""
     masked: Callable[[Masked], Awaitable[None]] | None = None
     """Announces tool results that the model no longer sees."""
+    added: Callable[[int, MessageView], Awaitable[None]] | None = None
+    """Announces a message with which excerpts were stored, and its event number."""
     begun: Callable[[], Awaitable[None]] | None = None
     """Announces the turn, before its request is made to fit."""
     on_retry: Callable[[UserFacingError, float], object] | None = None
@@ -105,6 +109,8 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
         prepared = await _with_decision(await _read_unlocked(conversation_id, deps), deps, tried)
         action = prepared.decision.action
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
+            if await _look_up(deps, prepared):
+                continue
             return prepared
         await _tell_beginning(deps)
         if action is ContextAction.MASK:
@@ -133,6 +139,7 @@ def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Pr
         reserve=profile.reserve,
         calibration=profile.calibration,
         model=profile.name,
+        recall=profile.supports_tools,
     )
 
 
@@ -186,7 +193,7 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
         replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot
     )
     sized = sizes_for(counted, deps.counter, profile)
-    built = build_request(snapshot, sized)
+    built = build_request(snapshot, sized, recall=profile.supports_tools)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized)
 
@@ -329,6 +336,20 @@ async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> 
     await deps.changed()
 
 
+async def _look_up(deps: FittingDeps, prepared: Prepared) -> bool:
+    """Whether excerpts were stored with the message that this request answers."""
+    added = await add_excerpts(
+        prepared.snapshot,
+        prepared.sizes,
+        deps.counter,
+        has_tools=deps.profile.supports_tools,
+    )
+    if added is not None and deps.added is not None:
+        await _tell_beginning(deps)
+        await deps.added(*added)
+    return added is not None
+
+
 async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     snapshot = prepared.snapshot
     through = await asyncio.to_thread(
@@ -347,7 +368,12 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
     originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    built = build_request(prepared.snapshot, prepared.sizes, replaced=changed)
+    built = build_request(
+        prepared.snapshot,
+        prepared.sizes,
+        replaced=changed,
+        recall=deps.profile.supports_tools,
+    )
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
     decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}

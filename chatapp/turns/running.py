@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from chatapp.context.tokens import message_tokens
@@ -46,6 +47,7 @@ async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -
         engine_for=services.engine,
         changed=lambda: announcer.summary_changed(conversation_id=job.conversation_id),
         masked=lambda masked: announcer.masked(job.conversation_id, masked),
+        added=partial(announcer.message_changed, job.conversation_id),
     )
 
 

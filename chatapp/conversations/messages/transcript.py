@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chatapp.conversations.messages.reading import stored_messages
 from compression.types import Item
@@ -16,7 +17,8 @@ class StoredTranscript:
     ) -> Sequence[Item]:
         """Live messages with ``after_seq`` < seq <= ``through_seq``; replies not begun left out."""
         return [
-            one.as_item()
+            # What was looked up was said before, and is no word of the message it came with.
+            replace(one, added_context="").as_item()
             for one in stored_messages(
                 conversation_id, after_seq=after_seq, through_seq=through_seq
             )
