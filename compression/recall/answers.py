@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ PASSAGE: Final = 600
 SHORT: Final = 240
 #: Messages that one call of ``read_messages`` reads, however short they are.
 MOST_READ: Final = 500
+#: Short messages that come along before and after a short hit, if there is room.
+AROUND: Final = 2
 # Characters of a token: to guess how much of a text fits.
 _CHARACTERS: Final = 4
 
@@ -34,10 +36,10 @@ Count = Callable[[str], int]
 
 @dataclass(slots=True)
 class _Group:
-    """A hit and its neighbours."""
+    """A hit, the hits close to it, and the other messages around it."""
 
-    hit: int
-    beside: list[int]
+    around: list[int]
+    """Seqs of the messages that may come along, the nearest first."""
     texts: dict[int, str] = field(default_factory=dict)
     """Seq → the part that is quoted."""
 
@@ -57,59 +59,93 @@ def search(history: History, query: str, *, limit: int, count: Count, most_token
     order = ranked(history, terms)
     if not order:
         return "No older message has any of these words. It may have been said in other words."
-    groups = _groups(headings, order[: min(limit, MOST_HITS)])
-    wanted = [seq for group in groups for seq in (group.hit, *group.beside)]
+    hits, groups = _groups(headings, order, min(limit, MOST_HITS))
+    wanted = {seq for group in groups for seq in group.around} | {seq for seq, _ in hits}
     originals = {one.seq: one for one in history.originals(wanted)}
-    return best_fitting(groups, originals, terms, count=count, most_tokens=most_tokens)
+    return _fitted(hits, groups, originals, terms, count=count, most_tokens=most_tokens)
 
 
-def _groups(headings: Sequence[Heading], hits: Sequence[int]) -> list[_Group]:
-    """The hits, each with the neighbours that are no hits and that no better hit brings along."""
+def _groups(
+    headings: Sequence[Heading], order: Sequence[int], limit: int
+) -> tuple[list[tuple[int, _Group]], list[_Group]]:
+    """The best hits, each with its group, and the groups: ``limit`` of them.
+
+    A hit beside a better one belongs to that one's group and takes no place of its own.
+    """
     places = {one.seq: place for place, one in enumerate(headings)}
-    taken = set(hits)
+    owners: dict[int, _Group] = {}
+    hits: list[tuple[int, _Group]] = []
     groups: list[_Group] = []
-    for seq in hits:
-        near = [] if _long(headings[places[seq]]) else [places[seq] - 1, places[seq] + 1]
-        found = [headings[one] for one in near if 0 <= one < len(headings)]
-        beside = [one for one in found if not one.quoted and not _long(one)]
-        groups.append(_Group(hit=seq, beside=[one.seq for one in beside if one.seq not in taken]))
-        taken.update(groups[-1].beside)
-    return groups
+    for seq in order:
+        if seq not in owners:
+            if len(groups) == limit:
+                break
+            group = _Group(around=_around(headings, places[seq]))
+            groups.append(group)
+            for one in (seq, *group.around):
+                owners.setdefault(one, group)
+        hits.append((seq, owners[seq]))
+    for group in groups:
+        group.around = [seq for seq in group.around if owners[seq] is group]
+    return hits, groups
+
+
+def _around(headings: Sequence[Heading], place: int) -> list[int]:
+    """Seqs of the short messages around a short one, the nearest first."""
+    if _long(headings[place]):
+        return []
+    near = [place + step * away for away in range(1, AROUND + 1) for step in (-1, 1)]
+    found = [headings[one] for one in near if 0 <= one < len(headings)]
+    return [one.seq for one in found if not one.quoted and not _long(one)]
 
 
 def _long(one: Heading) -> bool:
     return one.tokens * _CHARACTERS > WEIGHTS.short
 
 
-def best_fitting(
+def _fitted(
+    hits: Sequence[tuple[int, _Group]],
     groups: Sequence[_Group],
-    originals: dict[int, Original],
+    originals: Mapping[int, Original],
     terms: Terms,
     *,
     count: Count,
     most_tokens: int,
 ) -> str:
-    """The groups as quoted data: first the hits, then neighbours while there is room."""
-    left = most_tokens - count(FOUND) - 2 * count("=== 000000 ===") - 2
+    """The groups as quoted data: first the hits, then what is around them while there is room."""
+    marks = 2 * count("=== 000000 ===")
+    left = most_tokens - count(FOUND) - marks - 2
     added: list[tuple[_Group, int]] = []
 
-    def add(group: _Group, seq: int, length: int) -> None:
+    def add(seq: int, group: _Group, length: int) -> None:
         nonlocal left
-        if seq not in originals:
+        if seq not in originals or seq in group.texts:
             return
         text = stretch(originals[seq].text, terms, length)
-        cost = count(quoted([(originals[seq], text)])) - 2 * count("=== 000000 ===")
+        cost = count(quoted([(originals[seq], text)])) - marks
         if cost <= left or not added:
             group.texts[seq] = text
             added.append((group, seq))
             left -= cost
 
-    for number, group in enumerate(groups):
-        share = left * _CHARACTERS // (len(groups) - number)
-        add(group, group.hit, max(SHORT, min(PASSAGE, share)))
-    for group in groups:
-        for seq in group.beside if group.texts else ():
-            add(group, seq, SHORT)
+    for number, (seq, group) in enumerate(hits):
+        share = left * _CHARACTERS // (len(hits) - number)
+        add(seq, group, max(SHORT, min(PASSAGE, share)))
+    for nearest in range(2 * AROUND):
+        for group in groups:
+            if group.texts and nearest < len(group.around):
+                add(group.around[nearest], group, SHORT)
+    return _without_the_last(added, groups, originals, count, most_tokens)
+
+
+def _without_the_last(
+    added: list[tuple[_Group, int]],
+    groups: Sequence[_Group],
+    originals: Mapping[int, Original],
+    count: Count,
+    most_tokens: int,
+) -> str:
+    """The answer; what was added last is taken out while it is too long, as a whole."""
     while True:
         passages = [
             (originals[seq], group.texts[seq]) for group in groups for seq in sorted(group.texts)

@@ -40,7 +40,7 @@ class Weights:
     """Characters of the stretch by which a long message is scored."""
     short: int = 600
     """Characters up to which a message and its neighbours belong together."""
-    candidates: int = 300
+    candidates: int = 150
     """Messages that are read."""
     long_answers: float = 3.0
     """Answers that are so many times as long as the user's messages are long."""
