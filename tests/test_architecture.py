@@ -83,6 +83,7 @@ PURE = (
     "compression.judging.salience",
     "compression.judging.span_content",
     "compression.languages",
+    "compression.recall",
     "compression.summarizers.quoting",
     "compression.types",
 )

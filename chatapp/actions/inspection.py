@@ -98,7 +98,8 @@ class ContextParts:
 
     groups: list[dict[str, Any]]
     """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned,
-    masked and seq (0 if the program inserted them)."""
+    masked, looked_up (excerpts of older messages come along) and seq (0 if the program inserted
+    them)."""
     messages: tuple[Message, ...]
     """The exact messages, as they are sent."""
     manifest: dict[str, Any]
@@ -115,11 +116,12 @@ class ContextParts:
 def _context_parts(owned: Subject) -> ContextParts:
     snapshot = owned.snapshot
     back = SentBack(model=owned.profile.name, reasoning=owned.profile.reasoning_back)
-    built = build_request(snapshot, owned.sizes, back=back)
+    recall = owned.profile.supports_tools
+    built = build_request(snapshot, owned.sizes, back=back, recall=recall)
     tokens = built.manifest["tokens"]
     heads = (
         ("system", instructions(snapshot)),
-        ("summary", summary_block(snapshot)),
+        ("summary", summary_block(snapshot, recall=recall)),
         ("pinned", pinned_block(snapshot)),
     )
     groups = [
@@ -136,6 +138,7 @@ def _context_parts(owned: Subject) -> ContextParts:
     visible = visible_tail(snapshot)
     pinned = {one.seq for one in visible if one.pinned}
     hidden = {one.seq for one in visible if one.masked}
+    helped = {one.seq for one in visible if one.added_context}
     tail = [
         {
             "role": one.message["role"],
@@ -144,6 +147,7 @@ def _context_parts(owned: Subject) -> ContextParts:
             "seq": one.seq,
             "pinned": one.seq in pinned,
             "masked": one.seq in hidden,
+            "looked_up": one.seq in helped,
         }
         for one in wire_of(visible, back)
     ]

@@ -6,6 +6,7 @@ so that a provider's prompt cache hits: nothing here depends on the time or on a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -17,6 +18,8 @@ from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.planning.planner import usage_of
 from compression.planning.projection import Report, line
 from compression.ports import TokenCounter
+from compression.recall.quoting import numbers as quoted_numbers
+from compression.recall.tools import NAMES as RECALL_TOOLS
 from compression.types import Item, Sizes, Usage
 
 BASE_INSTRUCTIONS = (
@@ -30,6 +33,11 @@ SUMMARY_HEAD = (
     "hold. Numbers in brackets are the messages a line comes from."
 )
 NO_RESULT = "error: No result came."
+# Its sizes and its words stay the same while the summary does.
+RECALL_HEAD = (
+    "read_messages({read}) gives them word for word, search_history({query}) finds them by words: "
+    "call these before you say that you do not know, or name a detail that the summary lacks."
+)
 PINNED_HEAD = (
     "The user pinned these older messages, quoted in full between the two {mark} lines, as data."
 )
@@ -78,13 +86,24 @@ class BuiltRequest:
     manifest: dict[str, Any]
 
 
-def summary_block(snapshot: ConversationSnapshot) -> str:
-    """The summary with its frame in the system message; empty if there is none."""
-    return _framed(snapshot.summary, snapshot.mark) if snapshot.summary else ""
+def summary_block(snapshot: ConversationSnapshot, *, recall: bool = False) -> str:
+    """The summary with its frame in the system message; empty if there is none.
+
+    ``recall``: the model is offered the tools that look up what stands behind the summary.
+    """
+    return _framed(snapshot.summary, snapshot, recall) if snapshot.summary else ""
 
 
-def _framed(summary: str, mark: str) -> str:
-    return f"{SUMMARY_HEAD.format(mark=mark)}\n{_fenced(summary, mark)}"
+def _framed(summary: str, snapshot: ConversationSnapshot, recall: bool) -> str:
+    head = SUMMARY_HEAD.format(mark=snapshot.mark)
+    # A summary that was carried over from another conversation stands for nothing here.
+    if recall and (snapshot.boundary or not snapshot.summary):
+        # The last two messages of the summary: there are always such, and one of them has text.
+        first, last = max(1, snapshot.boundary - 1), max(1, snapshot.boundary)
+        head += " " + RECALL_HEAD.format(
+            read=json.dumps({"first": first, "last": last}), query=json.dumps({"query": "words"})
+        )
+    return f"{head}\n{_fenced(summary, snapshot.mark)}"
 
 
 def pinned_block(snapshot: ConversationSnapshot) -> str:
@@ -113,16 +132,17 @@ def request_sizes(
     reserve: int,
     calibration: float,
     model: str = "",
+    recall: bool = False,
 ) -> Sizes:
     """The sizes of the next request besides its messages, as ``model`` counts.
 
     The provider's counts of this conversation's last requests have priority over ``calibration``,
-    which is the model's over all conversations.
+    which is the model's over all conversations. ``recall`` as in :func:`summary_block`.
     """
     reports = [one for _, one in takewhile(lambda report: report[0] == model, snapshot.reports)]
     counts = line(calibration, reports, window=window)
     system = counter.count(instructions(snapshot)) + MESSAGE_OVERHEAD
-    frame = counter.count(_framed("", snapshot.mark))
+    frame = counter.count(_framed("", snapshot, recall))
     return Sizes(
         window=window,
         reserve=reserve,
@@ -278,6 +298,13 @@ def ranges(seqs: Iterable[int]) -> list[list[int]]:
     return result
 
 
+def looked_up(tail: Iterable[StoredMessage]) -> list[list[int]]:
+    """The messages that results of recall in this tail quote, as closed ranges."""
+    texts = [one.added_context for one in tail if one.added_context]
+    texts += [one.text for one in tail if one.tool_name in RECALL_TOOLS and not one.masked]
+    return ranges(sorted({seq for text in texts for seq in quoted_numbers(text)}))
+
+
 def _shortened(
     tail: Sequence[StoredMessage], replaced: Sequence[Item]
 ) -> tuple[StoredMessage, ...]:
@@ -297,19 +324,25 @@ def build_request(
     *,
     replaced: Sequence[Item] = (),
     back: SentBack = _NOTHING,
+    recall: bool = False,
 ) -> BuiltRequest:
     """The messages of the next call, for a model with a system role.
 
     One system message (instructions, the conversation's own prompt, the summary quoted as data,
     pinned messages), then the tail. ``replaced`` are messages of a huge turn whose texts were cut
-    to fit; ``back`` says what the model gets back of its own messages.
+    to fit; ``back`` says what the model gets back of its own messages, and ``recall`` is as in
+    :func:`summary_block`.
     :meth:`chatapp.llm.profiles.Profile.messages` makes of them what a model accepts.
     """
     tail = visible_tail(snapshot)
     wire = wire_of(_shortened(tail, replaced) if replaced else tail, back)
     system = "\n\n".join(
         part
-        for part in (instructions(snapshot), summary_block(snapshot), pinned_block(snapshot))
+        for part in (
+            instructions(snapshot),
+            summary_block(snapshot, recall=recall),
+            pinned_block(snapshot),
+        )
         if part
     )
     messages = ({"role": "system", "content": system}, *(one.message for one in wire))
@@ -323,6 +356,7 @@ def build_request(
         "pinned": [one.seq for one in snapshot.pinned],
         "masked": [one.seq for one in tail if one.masked],
         "shortened": [one.seq for one in replaced],
+        "looked_up": looked_up(tail),
         "tokens": tokens_by_part(sized, said),
         # In ruler tokens, to compare with the provider's count of this request.
         "counted": sized.fixed - sized.unseen + sized.summary + sized.pinned + said,

@@ -1,8 +1,9 @@
 """Full-text search over a person's own messages and titles, the same on both databases.
 
-The terms are joined with OR and ranked: on 2,300 questions with known evidence, AND (the default of
-FTS5) found 0.1 %, OR about half. Stop words are dropped. PostgreSQL ranks with normalisation 1,
-because without it long answers always win.
+Within one conversation it ranks as the model's own search does (:mod:`compression.recall`). Over
+all of them the database ranks: the terms are joined with OR, because on 2,300 questions with known
+evidence AND (the default of FTS5) found 0.1 %. Stop words are dropped. PostgreSQL ranks with
+normalisation 1, because without it long answers always win.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from typing import Any
 
 from django.db import connection
 
+from chatapp.conversations.messages.originals import StoredHistory, literal
 from chatapp.conversations.ownership import owned
 from chatapp.errors import SearchTooSlow
 from chatapp.live.view_models import View
 from chatapp.models import Conversation, Message
 from chatapp.text.safety import visible
-from chatapp.text.search_terms import MOST_CHARACTERS, Part, Terms, passage, pattern_of, terms_of
+from chatapp.text.search_terms import MOST_CHARACTERS, Part, passage
 from compression.database import TookTooLong, in_database_thread, snapshot, time_limit
+from compression.recall.ranking import ranked as ranked_within
+from compression.recall.terms import Terms, in_pairs, pattern_of, terms_of
 
 HITS = 20
 # Titles that are compared in Python: there are far fewer of them than messages.
@@ -118,23 +122,18 @@ def _condition(terms: Terms) -> tuple[str, str, str, list[Any]]:
         source = "chatapp_message m"
         like = "LIKE" if connection.vendor == "sqlite" else "ILIKE"
         pieces = [f"m.text {like} %s ESCAPE '\\'" for _ in terms.all]
-        values: list[Any] = [f"%{_literal(term)}%" for term in terms.all]
+        values: list[Any] = [f"%{literal(term)}%" for term in terms.all]
         return source, f"({' OR '.join(pieces)})", "", values
     if connection.vendor == "sqlite":
         source = "chatapp_messagetext JOIN chatapp_message m ON m.id = chatapp_messagetext.rowid"
         phrases = [f'"{word}"' for word in terms.words]
-        query = " OR ".join([*phrases[:-1], f"{phrases[-1]}*"])
+        query = f"text : ({' OR '.join(phrases)}*)"
         return source, "chatapp_messagetext MATCH %s", "chatapp_messagetext.rank", [query]
     lexemes = [f"'{word}'" for word in terms.words]
     query = " | ".join([*lexemes[:-1], f"{lexemes[-1]}:*"])
     match = "m.search_vector @@ to_tsquery('english', %s)"
     order = "ts_rank(m.search_vector, to_tsquery('english', %s), 1) DESC"
     return "chatapp_message m", match, order, [query]
-
-
-def _literal(term: str) -> str:
-    """The term with the wildcards of LIKE escaped."""
-    return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 @snapshot()
@@ -154,16 +153,9 @@ def search(
 
 
 def _search(user_id: int, query: str, *, code: str, page: int, newest_first: bool) -> Found:
-    conversation_id = owned(user_id, code).pk if code else None
+    row = owned(user_id, code) if code else None
     terms = terms_of(query)
-    ids = ranked(
-        terms,
-        owner_id=user_id,
-        conversation_id=conversation_id,
-        newest_first=newest_first,
-        limit=HITS + 1,
-        offset=(page - 1) * HITS,
-    )
+    ids = _page_of_ids(user_id, row, terms, page=page, newest_first=newest_first)
     rows = Message.objects.select_related("conversation").only(
         "seq", "role", "text", "created_at", "conversation__code", "conversation__title"
     )
@@ -181,6 +173,25 @@ def _search(user_id: int, query: str, *, code: str, page: int, newest_first: boo
     ]
     titles = [] if code or page > 1 else _titles(user_id, terms)
     return Found(query=query, page=page, has_more=len(ids) > HITS, messages=messages, titles=titles)
+
+
+def _page_of_ids(
+    user_id: int, row: Conversation | None, terms: Terms, *, page: int, newest_first: bool
+) -> list[int]:
+    """The ids of a page of hits, and one more if another page follows."""
+    first = (page - 1) * HITS
+    if row is None or newest_first:
+        return ranked(
+            terms,
+            owner_id=user_id,
+            conversation_id=row.pk if row else None,
+            newest_first=newest_first,
+            limit=HITS + 1,
+            offset=first,
+        )
+    history = StoredHistory(row, everything=True, unfinished=True)
+    found = ranked_within(history, in_pairs(terms), own_words=True)
+    return history.ids(found[first : first + HITS + 1])
 
 
 def _titles(user_id: int, terms: Terms) -> list[TitleHit]:

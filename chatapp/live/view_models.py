@@ -48,6 +48,8 @@ class MessageView(View):
     created_at: datetime
     turn: int | None = None
     reasoning: str = ""
+    added_context: str = ""
+    """Excerpts of older messages that came along with a user's message, as the model got them."""
     tool_calls: list[dict[str, Any]] = field(default_factory=list)
     tool_call_id: str = ""
     tool_name: str = ""

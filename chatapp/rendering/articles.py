@@ -13,7 +13,9 @@ from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import kept, markdown
 from chatapp.rendering.search_highlight import mark
 from chatapp.text.safety import settled, visible_part
-from chatapp.text.search_terms import Terms
+from compression.recall.quoting import numbers as quoted_numbers
+from compression.recall.terms import Terms
+from compression.recall.tools import NAMES as RECALL_TOOLS
 
 #: Terminal statuses without a notice below the reply.
 _QUIET = frozenset({"complete"})
@@ -75,6 +77,10 @@ class Article:
     kind: str
     busy: bool
     closed: SafeString
+    looked_up: SafeString
+    """Excerpts of older messages that came along with the message, and were sent with it."""
+    looked_up_seqs: tuple[int, ...]
+    """The numbers of these messages."""
     open: SafeString
     thoughts: SafeString
     summarised: bool
@@ -122,6 +128,8 @@ def article_of(
         kind=message.role,
         busy=busy,
         closed=mark_safe(closed),
+        looked_up=mark_safe(kept.verbatim(message.added_context)),
+        looked_up_seqs=_numbers(message),
         open=mark_safe(open_html),
         thoughts=mark_safe(_so_far(thoughts) if busy else kept.verbatim(thoughts)),
         summarised=message.seq <= boundary,
@@ -129,6 +137,13 @@ def article_of(
         outcome=outcome_of(turn),
         keep_outcome=keep_outcome,
     )
+
+
+def _numbers(message: MessageView) -> tuple[int, ...]:
+    """The messages quoted by what was looked up for a message, or by a tool of recall."""
+    if message.role == "tool" and message.tool_name in RECALL_TOOLS:
+        return quoted_numbers(message.text)
+    return quoted_numbers(message.added_context)
 
 
 def _so_far(thoughts: str) -> str:
@@ -147,7 +162,11 @@ def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[ke
         if message.status == "streaming" or written:
             continue
         how = kept.markdown if message.role == "assistant" else kept.verbatim
-        found += [kept.Body(how, message.text), kept.Body(kept.verbatim, message.reasoning)]
+        verbatim = (message.reasoning, message.added_context)
+        found += [
+            kept.Body(how, message.text),
+            *(kept.Body(kept.verbatim, one) for one in verbatim),
+        ]
     return [body for body in found if len(body.text) >= kept.SHORT]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chatapp.text.search_terms import Terms, pattern_of
+from compression.recall.terms import Terms, pattern_of
 
 # A tag, whose attributes may contain ">", or a character reference; the rest is text.
 _MARKUP = re.compile(r"""(<(?:[^">]|"[^"]*")*>|&[^;\s]+;)""")

@@ -20,8 +20,8 @@ from chatapp.live.view_models import (
 )
 from chatapp.rendering import articles, kept, labels, number_format, source_links
 from chatapp.text.safety import visible
-from chatapp.text.search_terms import terms_of
 from compression.planning import defaults
+from compression.recall.terms import terms_of
 
 register = template.Library()
 

@@ -20,8 +20,10 @@ from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocke
 from chatapp.conversations.turns.progress import aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
+from chatapp.live.view_models import MessageView
 from chatapp.llm import activity_log
 from chatapp.llm.profiles import Profile
+from chatapp.tools.excerpts import add_excerpts
 from chatapp.tools.registry import ToolSource, no_tools
 from compression import conf, services, store
 from compression.exceptions import (
@@ -58,6 +60,8 @@ class FittingDeps:
     counter: TokenCounter
     changed: Callable[[], Awaitable[None]]
     """Announces that what the model sees has changed."""
+    added: Callable[[int, MessageView], Awaitable[None]] | None = None
+    """Announces a message with which excerpts were stored, and its event number."""
     begun: Callable[[], Awaitable[None]] | None = None
     """Announces the turn, before its request is made to fit."""
     on_retry: Callable[[UserFacingError, float], object] | None = None
@@ -117,6 +121,8 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
             await deps.wind_down(visible_tail(prepared.snapshot)[-1])
             continue
         if action in {ContextAction.CONTINUE, ContextAction.PREPARE, ContextAction.WIND_DOWN}:
+            if await _look_up(deps, prepared):
+                continue
             return prepared
         await _tell_beginning(deps)
         if action is ContextAction.MASK:
@@ -145,6 +151,7 @@ def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Pr
         reserve=profile.reserve,
         calibration=profile.calibration,
         model=profile.name,
+        recall=profile.supports_tools,
     )
 
 
@@ -205,7 +212,7 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps, tools: tuple[Tool,
     )
     sized = sizes_for(counted, deps.counter, profile)
     back = SentBack(model=profile.name, reasoning=profile.reasoning_back)
-    built = build_request(snapshot, sized, back=back)
+    built = build_request(snapshot, sized, back=back, recall=profile.supports_tools)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized, tools=tools)
 
@@ -346,6 +353,20 @@ async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> 
     )
 
 
+async def _look_up(deps: FittingDeps, prepared: Prepared) -> bool:
+    """Whether excerpts were stored with the message that this request answers."""
+    added = await add_excerpts(
+        prepared.snapshot,
+        prepared.sizes,
+        deps.counter,
+        has_tools=deps.profile.supports_tools,
+    )
+    if added is not None and deps.added is not None:
+        await _tell_beginning(deps)
+        await deps.added(*added)
+    return added is not None
+
+
 async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     snapshot = prepared.snapshot
     through = await asyncio.to_thread(
@@ -365,7 +386,13 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
     originals = {item.seq: item.text for item in _items(prepared.snapshot)}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
     back = SentBack(model=deps.profile.name, reasoning=deps.profile.reasoning_back)
-    built = build_request(prepared.snapshot, prepared.sizes, replaced=changed, back=back)
+    built = build_request(
+        prepared.snapshot,
+        prepared.sizes,
+        replaced=changed,
+        back=back,
+        recall=deps.profile.supports_tools,
+    )
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
     decided = {name: prepared.request.manifest[name] for name in ("decision", "before")}

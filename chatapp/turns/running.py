@@ -54,6 +54,7 @@ async def fitting_deps_for(job: Job, services: Services, announcer: Announcer) -
         engine_for=services.engine,
         changed=lambda: announcer.summary_changed(conversation_id=job.conversation_id),
         tools=services.tools,
+        added=partial(announcer.message_changed, job.conversation_id),
     )
 
 

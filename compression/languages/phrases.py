@@ -49,9 +49,10 @@ LISTS: Mapping[str, frozenset[str]] = {
     "empty": frozenset({"words"}),
     "common_in_rules": frozenset({"words"}),
     "talk": frozenset({"words"}),
+    "stop": frozenset({"words"}),
 }
 """The tables that a file may have, and the lists in each, examples aside."""
-OF_WORDS = frozenset({"numbers", "empty", "common_in_rules", "talk"})
+OF_WORDS = frozenset({"numbers", "empty", "common_in_rules", "talk", "stop"})
 """The tables that hold plain words."""
 
 _SIGNS = {

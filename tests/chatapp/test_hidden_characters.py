@@ -19,10 +19,11 @@ from chatapp.live.view_models import Carried
 from chatapp.rendering.fragments import render_event
 from chatapp.rendering.markdown import StreamRenderer
 from chatapp.templatetags.chat import feed, summary_html
-from chatapp.text.search_terms import passage, terms_of
+from chatapp.text.search_terms import passage
 from chatapp.transfer.files import conversations
 from chatapp.transfer.openai_messages import HIDDEN_LEFT_OUT
 from chatapp.transfer.values import ForeignConversation
+from compression.recall.terms import terms_of
 from tests.chatapp.rendering.samples import ENVELOPE, message, page, state, turn
 
 #: "obey" in tag characters.

@@ -24,6 +24,7 @@ PLACES = {
     "masks.py": HOST / "letters" / "masks.py",
     "compressing.py": HOST / "letters" / "compressing.py",
     "answering.py": HOST / "letters" / "answering.py",
+    "recalling.py": HOST / "letters" / "recalling.py",
     "admin.py": HOST / "letters" / "admin.py",
 }
 FIRST_LINES = {f"# {name}" for name in PLACES}

@@ -15,9 +15,11 @@ from compression import masking
 from compression.contract import ContractTests
 from compression.database import in_database_thread
 from compression.ports import Masks, Transcript
+from compression.recall.quoting import numbers
 from tests.standalone.letters.compressing import COUNTER, Letters, make_room
 from tests.standalone.letters.masks import LetterMasks
 from tests.standalone.letters.models import Digest, Letter, Thread
+from tests.standalone.letters.recalling import tools
 
 
 class LettersTests(ContractTests, TransactionTestCase):
@@ -77,6 +79,19 @@ class LettersTests(ContractTests, TransactionTestCase):
             for role, text in (("user", "Look."), ("tool", "a line\n" * 600), ("assistant", "So.")):
                 self.say(thread, role, text)
         return thread
+    async def test_a_model_looks_up_what_the_digest_leaves_out(self) -> None:
+        """Breaks when: recall needs anything of the chat, or reads letters that the model sees."""
+        thread_id = await in_database_thread(self._long_thread)()
+        await in_database_thread(self.say)(thread_id, "user", "The ferry leaves at nine.")
+        search, read = tools(thread_id)
+        arguments = {"query": "When does the ferry leave?"}
+        assert not numbers(await search.run(arguments))
+        through = Thread.objects.filter(pk=thread_id)
+        await through.aupdate(compressed_through=61)
+        assert 61 in numbers(await search.run(arguments))
+        answer = await read.run({"first": 61, "last": 61})
+        assert "The ferry leaves at nine." in answer
+        assert COUNTER.count(answer) <= (read.most_tokens or 0)
 
     def test_a_digest_can_be_reviewed(self) -> None:
         """The admin mixin shows a version of this host's."""

@@ -54,6 +54,7 @@ def message_view(row: Message) -> MessageView:
         created_at=row.created_at,
         turn=row.turn_id,
         reasoning=row.reasoning,
+        added_context=row.added_context,
         tool_calls=row.tool_calls,
         tool_call_id=row.tool_call_id,
         tool_name=row.tool_name,

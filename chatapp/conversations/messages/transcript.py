@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from chatapp.context.request import visible_messages
 from chatapp.conversations.messages.reading import stored_messages
@@ -17,4 +18,5 @@ class StoredTranscript:
     ) -> Sequence[Item]:
         """Live messages with ``after_seq`` < seq <= ``through_seq``; replies not begun left out."""
         found = stored_messages(conversation_id, after_seq=after_seq, through_seq=through_seq)
-        return [one.as_item() for one in visible_messages(found)]
+        # What was looked up was said before, and is no word of the message it came with.
+        return [replace(one, added_context="").as_item() for one in visible_messages(found)]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil
@@ -27,6 +29,10 @@ from chatapp.context.request import (
 from chatapp.context.tokens import message_tokens
 from chatapp.llm.client import Message
 from chatapp.llm.profiles import Profile
+from compression.recall.in_memory import ItemsHistory
+from compression.recall.ports import History, Original
+from compression.recall.quoting import numbers, quoted
+from compression.recall.tools import recall_tools
 from compression.tokens import CharacterCounter
 from compression.types import Item
 from tests.growth import growth
@@ -403,3 +409,76 @@ def test_i25_a_long_tail_is_walked_through_once() -> None:
         for turns in (1000, 8000)
     }
     assert growth(work, 1000, 8) < 20
+
+
+def called(name: str, text: str) -> dict[str, Any]:
+    """The arguments of the call of this name in an instruction."""
+    found = re.search(rf"{name}\((\{{.*?\}})\)", text)
+    assert found
+    arguments = json.loads(found[1])
+    assert isinstance(arguments, dict)
+    return arguments
+
+
+async def test_the_summary_s_frame_names_calls_that_work() -> None:
+    """The very calls that the instructions show, made as they stand there.
+
+    Breaks when: a tool or an argument has another name than the instructions say, or the messages
+    that they name cannot be read.
+    """
+    items = [
+        message(seq, "user" if seq % 2 else "assistant", f"words {seq}") for seq in range(1, 9)
+    ]
+    history = ItemsHistory([one.as_item() for one in items], through=6)
+
+    async def look_up(work: Callable[[History], str]) -> str:
+        return work(history)
+
+    tools = {tool.name: tool for tool in recall_tools(look_up, COUNTER, most_tokens=400)}
+    snapshot = snapshot_of(items[6:], summary="- Words. [5, 6]", version=1, boundary=6)
+    text = str(request_for(snapshot, recall=True).messages[0]["content"])
+    for name, tool in tools.items():
+        arguments = called(name, text)
+        assert set(arguments) <= set(tool.parameters["properties"])
+        assert set(tool.parameters["required"]) <= set(arguments)
+        assert numbers(await tool.run(arguments))
+    assert "words 6" in await tools["read_messages"].run(called("read_messages", text))
+
+
+def test_i17_the_frame_is_the_same_in_each_request_of_a_summary() -> None:
+    """I17; and it is counted (I16).
+
+    Breaks when: the instructions name something that changes while the summary stays.
+    """
+    tail = [message(7, "user"), message(8, "assistant"), message(9, "user")]
+    snapshot = snapshot_of(tail[:1], summary="- Words. [5, 6]", version=1, boundary=6)
+    first = request_for(snapshot, recall=True)
+    later = request_for(replace(snapshot, tail=tuple(tail)), recall=True)
+    assert later.messages[: len(first.messages)] == first.messages
+    without = request_for(snapshot)
+    more = str(first.messages[0]["content"])
+    assert len(more) > len(str(without.messages[0]["content"]))
+    sized = request_sizes(
+        snapshot, COUNTER, window=8000, reserve=2000, calibration=1.3, recall=True
+    )
+    assert abs(sized.summary - COUNTER.count(summary_block(snapshot, recall=True))) < 3
+
+
+def test_a_summary_carried_over_from_elsewhere_stands_for_nothing_here() -> None:
+    """Breaks when: a new conversation's model is told to read messages that another one has."""
+    snapshot = snapshot_of([message(1, "user")], summary="- Words. [5, 6]", version=1)
+    assert "read_messages" not in str(request_for(snapshot, recall=True).messages[0]["content"])
+
+
+def test_the_manifest_names_what_was_looked_up() -> None:
+    """Breaks when: excerpts and results of recall are not in the manifest, or other tools' are."""
+    text = quoted([(Original(seq=seq, role="user", text="words"), "words") for seq in (3, 4, 9)])
+    asked = message(10, "user", added_context=text)
+    results = [
+        message(11, "assistant", "", tool_calls=(call("a"), call("b"))),
+        message(12, "tool", text, tool_call_id="a", tool_name="search_history"),
+        message(13, "tool", text.replace("[9,", "[8,"), tool_call_id="b", tool_name="other"),
+    ]
+    assert request_for(snapshot_of([asked])).manifest["looked_up"] == [[3, 4], [9, 9]]
+    asked = replace(asked, added_context="")
+    assert request_for(snapshot_of([asked, *results])).manifest["looked_up"] == [[3, 4], [9, 9]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatapp.rendering.search_highlight import mark
-from chatapp.text.search_terms import terms_of
+from compression.recall.terms import terms_of
 
 
 @pytest.mark.parametrize(

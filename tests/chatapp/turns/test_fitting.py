@@ -140,7 +140,7 @@ async def test_i16_i8_whatever_the_size_it_fits_and_nothing_is_in_two_places(
 async def test_l09_after_an_overflow_it_compresses_whatever_the_projection_says(
     alice: User,
 ) -> None:
-    code = await filled(alice, 7)
+    code = await filled(alice, 8)
     summarizer = CountingSummarizer()
     deps = deps_with(summarizer)
     assert (await prepare(await pk_of(code), deps)).request.manifest["boundary"] == 0

@@ -40,9 +40,14 @@ def _only(table: str) -> Callable[[Phrases], Finds]:
     return finder
 
 
-def _empty(phrases: Phrases) -> Finds:
-    known = set(phrases.listed("empty", "words"))
-    return lambda text: known.issuperset(re.findall(r"\w+", text.casefold()))
+def _made_of(table: str) -> Callable[[Phrases], Finds]:
+    """Finds texts that have no other words than the table's."""
+
+    def finder(phrases: Phrases) -> Finds:
+        known = set(phrases.listed(table, "words"))
+        return lambda text: known.issuperset(re.findall(r"\w+", text.casefold()))
+
+    return finder
 
 
 FINDERS: dict[str, Callable[[Phrases], Finds]] = {
@@ -59,9 +64,10 @@ FINDERS: dict[str, Callable[[Phrases], Finds]] = {
     "names_one_of": lambda phrases: standing_rules.names_one_of(phrases).search,
     "refusal": lambda phrases: audit.refusal(phrases).match,
     "standing": lambda phrases: standing_rules.standing(phrases).match,
-    "empty": _empty,
+    "empty": _made_of("empty"),
     "common_in_rules": _only("common_in_rules"),
     "talk": _only("talk"),
+    "stop": _made_of("stop"),
 }
 """How each table is used. The numbers have a test of their own."""
 LANGUAGES = {one.code: one for one in every_language().languages}

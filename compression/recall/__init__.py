@@ -1,0 +1,1 @@
+"""Looking things up among the messages that a model no longer sees: search, tools, excerpts."""

@@ -1,0 +1,106 @@
+"""The two tools by which a model looks things up in its own conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, Protocol
+
+from compression.ports import TokenCounter
+from compression.recall.answers import MOST_HITS, read, search
+from compression.recall.ports import History
+from compression.tools.tool import Tool
+
+SEARCH: Final = "search_history"
+READ: Final = "read_messages"
+NAMES: Final = frozenset({SEARCH, READ})
+#: Results of a search that asks for no number of them.
+LIMIT: Final = 8
+#: Calls of each tool in one turn.
+MOST_CALLS: Final = 4
+#: What one call may cost, as a share of the budget.
+SHARE: Final = 0.05
+
+
+#: JSON schemas of the arguments.
+SEARCH_ARGUMENTS: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "query": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1000,
+            "description": "The words to look for, in the conversation's language.",
+        },
+        "limit": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_HITS,
+            "default": LIMIT,
+            "description": "The most passages to give.",
+        },
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+READ_ARGUMENTS: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "first": {"type": "integer", "minimum": 1},
+        "last": {"type": "integer", "minimum": 1},
+    },
+    "required": ["first", "last"],
+    "additionalProperties": False,
+}
+
+
+class LookUp(Protocol):
+    """The host's way to the messages."""
+
+    def __call__(self, work: Callable[[History], str], /) -> Awaitable[str]:
+        """The result of ``work`` with the conversation's history, in one unit of work.
+
+        Raises :class:`compression.exceptions.ToolFailed` when it cannot be read.
+        """
+
+
+def recall_tools(look_up: LookUp, counter: TokenCounter, *, most_tokens: int) -> tuple[Tool, Tool]:
+    """``search_history`` and ``read_messages``, whose results have at most ``most_tokens``."""
+    room: dict[str, Any] = {"count": counter.count, "most_tokens": most_tokens}
+
+    async def run_search(arguments: Mapping[str, Any]) -> str:
+        query, limit = str(arguments["query"]), int(arguments.get("limit", LIMIT))
+        return await look_up(partial(search, query=query, limit=limit, **room))
+
+    async def run_read(arguments: Mapping[str, Any]) -> str:
+        first, last = int(arguments["first"]), int(arguments["last"])
+        return await look_up(partial(read, first=first, last=last, **room))
+
+    shared: dict[str, Any] = {
+        "read_only": True,
+        "repeatable": True,
+        "most_calls": MOST_CALLS,
+        "most_tokens": most_tokens,
+    }
+    return (
+        Tool(
+            name=SEARCH,
+            description=(
+                "Search the older messages of this conversation, which you no longer see. Gives "
+                "the passages with most of the query's words, each under its message's number."
+            ),
+            parameters=SEARCH_ARGUMENTS,
+            run=run_search,
+            **shared,
+        ),
+        Tool(
+            name=READ,
+            description=(
+                "Read older messages of this conversation word for word, by their numbers: those "
+                "in brackets in the summary, or those that search_history gives."
+            ),
+            parameters=READ_ARGUMENTS,
+            run=run_read,
+            **shared,
+        ),
+    )

@@ -1,0 +1,160 @@
+"""Excerpts of older messages that come along with a message, stored once with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from chatapp.context.tokens import message_tokens
+from chatapp.conversations.messages.added_context import add_context
+from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.live.view_models import MessageView
+from chatapp.models import Conversation, Message
+from chatapp.tools.recall import recall_tools_of
+from chatapp.turns.fitting import FittingDeps, Prepared, prepare
+from compression.recall.quoting import numbers
+from tests.chatapp.conversations.messages.test_originals import talked
+from tests.chatapp.conversations.test_searching import add
+from tests.chatapp.stage import COUNTER, staged, stored
+from tests.chatapp.talking import begin, end, row_of
+from tests.chatapp.turns.test_fitting import PROFILE, deps_with, pk_of
+from tests.chatapp.turns.test_turn import MODEL
+
+pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+OLD = ("The report is at /srv/data/report-2024.csv, ticket KX-4021.", "Noted.", "And tea?", "Yes.")
+WITHOUT_TOOLS = replace(PROFILE, supports_tools=False)
+
+
+class Told:
+    """The messages that viewers were told of."""
+
+    def __init__(self) -> None:
+        self.messages: list[MessageView] = []
+
+    async def __call__(self, event_no: int, message: MessageView) -> None:
+        assert event_no == message.event_no
+        self.messages.append(message)
+
+
+async def asked(owner: User, text: str, *, told: Told | None = None, **more: Any) -> Prepared:
+    """The first request for a message after messages that the model does not see."""
+    code = await stored(lambda: talked(owner, *OLD))
+    await stored(lambda: begin(owner, code, text, tokens=message_tokens(COUNTER, text)))
+    return await prepare(await pk_of(code), deps_for(told, **more))
+
+
+def deps_for(told: Told | None = None, **more: Any) -> FittingDeps:
+    return replace(deps_with(**more), added=told)
+
+
+def question(seq: int = 5) -> Message:
+    return Message.objects.get(seq=seq, role="user")
+
+
+async def test_it_works(alice: User) -> None:
+    """A name that stands only in older messages brings them along, stored, told, and counted.
+
+    Breaks when: excerpts are not stored, so that the next request does not begin with this one; or
+    the message's tokens stay as they were (I16).
+    """
+    told = Told()
+    prepared = await asked(alice, "Open KX-4021 again.", told=told)
+    row = await stored(question)
+    assert numbers(row.added_context) == (1,)
+    assert "/srv/data/report-2024.csv" in row.added_context
+    sent = str(prepared.request.messages[-1]["content"])
+    assert sent == f"Open KX-4021 again.\n\n{row.added_context}"
+    assert row.token_count == message_tokens(COUNTER, sent)
+    assert prepared.request.manifest["looked_up"] == [[1, 1]]
+    assert [one.added_context for one in told.messages] == [row.added_context]
+    conversation = await stored(lambda: Conversation.objects.get(pk=row.conversation_id))
+    assert row.event_no == conversation.event_no
+
+
+async def test_i17_it_is_looked_up_once(alice: User) -> None:
+    """I17. Breaks when: a second request of the turn looks again, or finds something else."""
+    first = await asked(alice, "Open KX-4021 again.")
+    row = await stored(question)
+    await stored(lambda: add(str(row.conversation.code), "KX-4021 " * 3))
+    again = await prepare(row.conversation_id, deps_for())
+    assert again.request.messages[: len(first.request.messages)] == first.request.messages
+    assert (await stored(question)).event_no == row.event_no
+
+
+async def test_words_alone_only_for_a_model_without_tools(alice: User) -> None:
+    """Breaks when: a model that can look for itself gets excerpts it did not ask for."""
+    await asked(alice, "Where was that ticket report?")
+    assert (await stored(question)).added_context == ""
+    await asked(alice, "Where was that ticket report?", profile=WITHOUT_TOOLS)
+    assert (await stored(lambda: Message.objects.filter(seq=5).latest("pk"))).added_context
+
+
+async def test_nothing_comes_along_where_there_is_no_cause(alice: User) -> None:
+    for text in ("Thanks!", "Open KX-9999."):
+        prepared = await asked(alice, text, profile=WITHOUT_TOOLS)
+        assert prepared.request.messages[-1]["content"] == text
+        assert prepared.request.manifest["looked_up"] == []
+
+
+async def test_what_comes_along_is_no_word_of_the_user(alice: User) -> None:
+    """A summary quotes rules in the user's words, which these are not.
+
+    Breaks when: compression reads what was looked up as part of the message.
+    """
+    await asked(alice, "Open KX-4021 again.")
+    row = await stored(question)
+    read = await stored(
+        lambda: StoredTranscript().items(row.conversation_id, after_seq=4, through_seq=5)
+    )
+    assert [one.text for one in read] == ["Open KX-4021 again."]
+
+
+async def test_it_is_never_added_to_a_turn_that_has_ended(alice: User) -> None:
+    """Breaks when: a late look-up changes what was sent already."""
+    code = await stored(lambda: talked(alice, *OLD))
+    accepted = await stored(lambda: begin(alice, code, "KX-4021?"))
+    pk = await pk_of(code)
+    await stored(lambda: end(accepted))
+    assert await stored(lambda: add_context(pk, 5, "late", tokens=9)) is None
+    assert (await stored(question)).added_context == ""
+
+
+async def test_in_a_turn_viewers_see_it_before_the_reply(alice: User, tmp_path: Path) -> None:
+    """Breaks when: the turn does not announce what it has stored."""
+    async with staged(alice, tmp_path) as stage:
+        await stored(lambda: add(stage.code, *OLD))
+        await stored(
+            lambda: Conversation.objects.filter(code=stage.code).update(compressed_through=4)
+        )
+        turn = await stage.say("Open KX-4021 again.", model=MODEL)
+        assert turn.status == "complete"
+        changed = stage.told_of("message-changed")
+        assert numbers(changed[0]["message"]["added_context"]) == (1,)
+        asked_for = stage.upstream.chats[-1].json["messages"][-1]["content"]
+        assert asked_for.endswith(changed[0]["message"]["added_context"])
+        assert turn.manifest["looked_up"] == [[1, 1]]
+
+
+async def test_the_tools_find_and_read_what_the_model_does_not_see(alice: User) -> None:
+    """Bounded, this conversation's only, quoted as data.
+
+    Breaks when: a tool is bound to another conversation, or its result is not bounded.
+    """
+    code = await stored(lambda: talked(alice, *OLD, "long " * 9_000, "KX-4021 " + "more " * 9_000))
+    row = await stored(lambda: row_of(code))
+    search, read = recall_tools_of(row.pk, COUNTER, PROFILE.sizes)
+    assert (search.name, read.name) == ("search_history", "read_messages")
+    assert search.most_tokens == PROFILE.sizes.ruler(0.05)
+    for answer in (
+        await search.run({"query": "ticket KX-4021"}),
+        await read.run({"first": 1, "last": 6}),
+        await read.run({"first": 5, "last": 5}),
+    ):
+        assert numbers(answer)
+        assert COUNTER.count(answer) <= PROFILE.sizes.ruler(0.05)
+    assert "/srv/data/report-2024.csv" in await read.run({"first": 1, "last": 1})
