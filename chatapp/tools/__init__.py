@@ -1,0 +1,1 @@
+"""The tools that the model of a conversation may call, and the approval of their calls."""
