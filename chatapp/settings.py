@@ -227,6 +227,9 @@ REPLIES_PER_USER = environment.integer("REPLIES_PER_USER", 10, least=1)
 DAILY_TOKENS_PER_USER = environment.integer("DAILY_TOKENS_PER_USER", 0)
 DAILY_COST_PER_USER = environment.amount("DAILY_COST_PER_USER")
 AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
+# Hosts that the built-in tool may fetch pages from; empty: there is no such tool.
+FETCH_HOSTS = environment.listing("FETCH_HOSTS")
+FETCH_PRIVATE_ADDRESSES = environment.boolean("FETCH_PRIVATE_ADDRESSES")
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)
 
@@ -280,5 +283,8 @@ LOGGING = {
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
         "aiohttp": {"level": "WARNING"},
+        # A tool server could fill the log: each of its odd notes is a warning with a traceback.
+        "client": {"level": "CRITICAL"},
+        "mcp": {"level": "CRITICAL"},
     },
 }
