@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from chatapp.conversations.messages.masks import Masked
 from chatapp.conversations.summaries import compressions
+from chatapp.conversations.tools.approvals import Change
 from chatapp.conversations.turns import progress
 from chatapp.conversations.turns.progress import Ended
 from chatapp.conversations.turns.sending import Accepted
@@ -99,6 +100,14 @@ class Announcer:
         if self._bus.watched(conversation_id):
             context = await self._services.acontext(conversation_id)
             await self._bus.publish(events.Context(context=context, **about))
+
+    async def approval(self, change: Change) -> None:
+        """Announce that a call waits for a person's answer, or no longer does."""
+        if change.message is None:
+            await self._bus.nudge(change.conversation_id)
+            return
+        about = common(change.conversation_id, change.event_no)
+        await self._bus.publish(events.MessageChanged(message=change.message, **about))
 
     async def masked(self, conversation_id: int, masked: Masked) -> None:
         """Announce masked tool results; viewers fetch the changes themselves if there are many."""
