@@ -140,6 +140,10 @@ def stored() -> str:
         models.Project,
         models.UserSettings,
         models.ImportJob,
+        models.ToolSwitch,
+        models.ToolPermission,
+        models.ToolApproval,
+        models.PersonalKey,
     ):
         rows += model._default_manager.order_by("pk")
     return str(serializers.serialize("json", rows))
