@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import socket
 
 import uvicorn
 from mcp.server import MCPServer
@@ -48,15 +49,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve a few tools over streamable HTTP.")
     parser.add_argument("--port", type=int, default=9100)
     port = parser.parse_args().port
-    config = uvicorn.Config(
-        notes().streamable_http_app(streamable_http_path=PATH),
-        host="127.0.0.1",
-        port=port,
-        log_level="warning",
-    )
-    print(f"Serving on http://127.0.0.1:{port}{PATH}", flush=True)
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run()
+    app = notes().streamable_http_app(streamable_http_path=PATH)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    # Before it says so, so that whoever reads it can connect.
+    with socket.create_server(("127.0.0.1", port)) as listening:
+        print(f"Serving on http://127.0.0.1:{port}{PATH}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[listening])
 
 
 if __name__ == "__main__":
