@@ -76,9 +76,10 @@ async def test_definitions_that_take_much_of_every_request(client: AsyncClient, 
     shown = await tools(client, code)
     assert shown["share"] > 0.1
     assert f"{shown['tokens']:,} tokens" in shown["warning"]
-    assert shown["warning"].split(" take ")[0] in (
-        await client.get(f"/c/{code}/tools/")
-    ).content.decode()
+    assert (
+        shown["warning"].split(" take ")[0]
+        in (await client.get(f"/c/{code}/tools/")).content.decode()
+    )
 
 
 async def test_a_key_of_ones_own(client: AsyncClient, code: str, bob: User) -> None:
