@@ -84,7 +84,7 @@ class ToolServer:
         body = await _body(receive)
         method = str(json.loads(body).get("method"))
         headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-        self.asked.append({"method": method, "headers": headers})
+        self.asked.append({"method": method, "headers": headers, "path": scope["path"]})
         fault, always = self.faults.get(method, ("", False))
         if fault and not always:
             del self.faults[method]

@@ -102,6 +102,7 @@ async def test_t04_whatever_comes_instead_of_an_answer(
     with pytest.raises((ToolFailed, ConnectionBroken)) as caught:
         await work
     assert str(caught.value).strip()
+    assert {one["path"] for one in server.control()["asked"]} == {"/mcp"}
     server.control(reset=True)
     assert await call(connection, "echo", text="after") == "after"
 
