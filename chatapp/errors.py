@@ -17,6 +17,8 @@
     │   ├── NothingToStop           nothing_to_stop     409
     │   ├── NothingToContinue       nothing_to_continue 409
     │   ├── NothingQueued           nothing_queued      409
+    │   ├── ApprovalOver            approval_over       409
+    │   ├── ApprovalChanged         approval_changed    409
     │   ├── BadRequest              bad_request         400
     │   ├── MethodNotAllowed        method_not_allowed  405
     │   ├── RequestTooLarge         request_too_large   413
@@ -218,6 +220,28 @@ class NothingQueued(ChatError):
     code = "nothing_queued"
     status = 409
     default_message = "The waiting message was already sent or removed. Nothing was changed."
+
+
+class ApprovalOver(ChatError):
+    """A call was to be allowed or refused, but nobody waits for that any more."""
+
+    code = "approval_over"
+    status = 409
+    default_message = (
+        "This call no longer waits for an answer: it was decided on another page, nobody decided "
+        "within ten minutes, or the reply has ended."
+    )
+
+
+class ApprovalChanged(ChatError):
+    """The call has other arguments than those that were shown to the person who decided."""
+
+    code = "approval_changed"
+    status = 409
+    default_message = (
+        "The call has other arguments than those you were shown. Nothing was allowed. Look at it "
+        "again."
+    )
 
 
 class BadRequest(ChatError):

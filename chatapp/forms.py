@@ -8,6 +8,7 @@ from math import nan
 
 from django.conf import settings
 
+from chatapp.conversations.tools.approvals import Decision
 from chatapp.errors import InvalidInput
 from chatapp.text.lengths import NAME_LENGTH, PROMPT_LENGTH, TITLE_LENGTH
 from chatapp.text.safety import problems, without_hidden
@@ -16,6 +17,7 @@ from compression.planning import defaults
 # Characters. Longer than a message may be, so that nothing pasted into a draft is lost.
 DRAFT_LENGTH = 2_000_000
 FOCUS_LENGTH = 500
+KEY_LENGTH = 4_000
 # The largest integer that all databases store.
 LARGEST = 2**63 - 1
 
@@ -113,3 +115,19 @@ def threshold(fields: Mapping[str, str]) -> float | None:
         low, high = defaults.LOWEST_THRESHOLD, defaults.HIGHEST_THRESHOLD
         raise InvalidInput.of("threshold", f"This must be a number from {low:g} to {high:g}.")
     return share
+
+
+def tool_key(fields: Mapping[str, str]) -> str:
+    """A person's key for a tool server: one line that a header can carry, or nothing."""
+    key = storable("key", fields.get("key", "").strip(), longest=KEY_LENGTH)
+    if not (key.isascii() and key.isprintable()) and key:
+        raise InvalidInput.of("key", "A key has letters, digits and signs on one line.")
+    return key
+
+
+def tool_decision(fields: Mapping[str, str]) -> Decision:
+    """What is decided about a call of a tool."""
+    match fields.get("decision"):
+        case "once" | "always" | "refuse" as decision:
+            return decision
+    raise InvalidInput.of("decision", "Choose once, always or refuse.")

@@ -230,6 +230,9 @@ DAILY_COST_PER_USER = environment.amount("DAILY_COST_PER_USER")
 TOOL_ROUNDS = environment.integer("TOOL_ROUNDS", 8)
 CURRENT_TIME_TOOL = environment.boolean("CURRENT_TIME_TOOL")
 AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
+# Hosts that the built-in tool may fetch pages from; empty: there is no such tool.
+FETCH_HOSTS = environment.listing("FETCH_HOSTS")
+FETCH_PRIVATE_ADDRESSES = environment.boolean("FETCH_PRIVATE_ADDRESSES")
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
 PORT = environment.integer("PORT", 8000, least=1)
 
@@ -283,5 +286,8 @@ LOGGING = {
         "httpx2": {"level": "WARNING"},
         "httpcore2": {"level": "WARNING"},
         "aiohttp": {"level": "WARNING"},
+        # A tool server could fill the log: each of its odd notes is a warning with a traceback.
+        "client": {"level": "CRITICAL"},
+        "mcp": {"level": "CRITICAL"},
     },
 }

@@ -14,6 +14,7 @@ from chatapp.views import (
     person,
     searching,
     summaries,
+    tools,
     transfer,
 )
 
@@ -47,6 +48,9 @@ _conversation = [
     path("summary/restore/", summaries.restore, name="summary-restore"),
     path("summary/undo/", summaries.undo, name="summary-undo"),
     path("summary/redo/", summaries.redo, name="summary-redo"),
+    path("calls/<str:call_id>/decide/", tools.decide, name="call-decide"),
+    path("tools/", tools.conversation_tools, name="conversation-tools"),
+    path("tools/change/", tools.change, name="tools-change"),
     path("context/", pages.context, name="context"),
     path("summaries/", pages.summaries, name="summary-versions"),
     path("activity/", activity.activity, name="activity"),

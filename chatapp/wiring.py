@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from chatapp.actions.import_jobs import Importer
 from chatapp.conversations.imports import jobs
 from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.conversations.tools.servers import ServerAccess
 from chatapp.conversations.turns import progress
 from chatapp.deployment.process_lock import ProcessLock
 from chatapp.live.bus import Bus
@@ -28,6 +30,9 @@ from chatapp.profile_store import StoredProfiles
 from chatapp.rendering import fragments
 from chatapp.rendering.pool import RenderingPool
 from chatapp.tools import registry
+from chatapp.tools.approvals import Approvals
+from chatapp.tools.mcp.connection import Session
+from chatapp.tools.mcp.toolset import McpTools
 from chatapp.turns.announcer import Announcer
 from chatapp.turns.metering import MeteredClient
 from chatapp.turns.pacing import Pace
@@ -130,6 +135,25 @@ def announcer() -> Announcer:
 
 
 @cache
+def mcp_tools() -> McpTools:
+    """The connections to tool servers."""
+    return McpTools(_open_session)
+
+
+def _open_session(server: ServerAccess) -> AbstractAsyncContextManager[Session]:
+    # Imported late, as the client above: the SDK takes long, and most processes need none.
+    from chatapp.tools.mcp.client import open_session
+
+    return open_session(server)
+
+
+@cache
+def approvals() -> Approvals:
+    """The calls of this process's turns that wait for a person's answer."""
+    return Approvals(announcer().approval)
+
+
+@cache
 def process_lock() -> ProcessLock:
     """The lock that tells whether other processes serve the same database; SQLite only."""
     file = database_file()
@@ -200,6 +224,8 @@ async def shutdown() -> None:
         await importer().shutdown()
     if started():
         await runner().shutdown()
+    if mcp_tools.cache_info().currsize:
+        await mcp_tools().aclose()
     if services.cache_info().currsize:
         await services().client.aclose()
     # Last, because the ends of turns are rendered there.

@@ -46,6 +46,8 @@ def _forget() -> None:
         wiring.runner,
         wiring.rendering_pool,
         wiring.importer,
+        wiring.mcp_tools,
+        wiring.approvals,
     ):
         made.cache_clear()
     for signal in (

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +31,8 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands, load_command_class
 
+from chatapp.conversations.tools.servers import ServerAccess
+from chatapp.tools.mcp.client import open_session
 from tests.documents import COMPRESSION, blocks, documents, in_backticks
 from tests.json_client import JsonClient
 from tests.servers import ROOT, START_TIMEOUT, STOP_TIMEOUT, free_port, status_of
@@ -41,7 +43,7 @@ from tests.upstreams import RunningUpstream, running_upstream
 ELSEWHERE = {COMPRESSION: "tests/compression/test_standalone.py"}
 # Whose options sentences may name by themselves.
 OWN = ("serve", "signin_link", "ensure_owner", "import_messages")
-DEPLOYING = ("chatapp.deployment.many", "chatapp.deployment.nginx")
+DEPLOYING = ("chatapp.deployment.many", "chatapp.deployment.nginx", "chatapp.tools.mcp.tryout")
 LANGUAGES = re.compile(r"(sh|http|json \w+|python)?")
 # What the copy is made of; the environment and what was made here stay away.
 COPIED = (
@@ -55,6 +57,7 @@ COPIED = (
 )
 _ASSIGNMENTS = r"(?:\w+=\S+ )*"
 _SERVES = re.compile(rf"{_ASSIGNMENTS}(make run|.*manage\.py serve|.*chatapp\.deployment\.many)\b")
+_SERVES_TOOLS = re.compile(r".*chatapp\.tools\.mcp\.tryout\b")
 _ONLY_LISTED = re.compile(r"make (?!run\b)[a-z]+")
 _MODEL_SERVER = re.compile(r"https?://[\w.:]+/v1")
 # What holds for the commands after it, in later sections too.
@@ -146,6 +149,8 @@ class Computer:
             self._systemctl(command.split()[1:])
         elif listed := _ONLY_LISTED.match(command):
             self._shell(f"make help | grep --fixed-strings --quiet '  {listed[0]}\t'")
+        elif _SERVES_TOOLS.match(command):
+            self._serve_tools(command)
         elif _SERVES.match(command):
             self._serve(command)
         else:
@@ -174,6 +179,25 @@ class Computer:
 
     def _serve(self, command: str) -> None:
         """Start it, have a person chat there if it lets one in, and press Ctrl+C."""
+        with self._running(command) as said:
+            serving = re.search(r"^Serving on (\S+)$", said, re.MULTILINE)
+            assert serving is not None, said
+            assert status_of(f"{serving[1]}/readyz") == 200
+            link = re.search(r"^(?:Sign in: )?(http\S+/accounts/link/\S+)$", said, re.MULTILINE)
+            assert (link is None) == ("--no-prepare" in command), said
+            if link is not None:
+                asyncio.run(self._chat(serving[1], link[1], command))
+
+    def _serve_tools(self, command: str) -> None:
+        """Start it, have its tools listed as for an administrator, and press Ctrl+C."""
+        with self._running(command) as said:
+            serving = re.search(r"^Serving on (\S+)$", said, re.MULTILINE)
+            assert serving is not None, said
+            assert "add" in asyncio.run(_tools_at(serving[1]))
+
+    @contextmanager
+    def _running(self, command: str) -> Iterator[str]:
+        """What serves, from what it says at first to its orderly end."""
         process = subprocess.Popen(
             self._script(command),
             cwd=self.program,
@@ -190,14 +214,7 @@ class Computer:
         reader.start()
         try:
             assert ready.wait(START_TIMEOUT)
-            said = "".join(lines)
-            serving = re.search(r"^Serving on (\S+)$", said, re.MULTILINE)
-            assert serving is not None, said
-            assert status_of(f"{serving[1]}/readyz") == 200
-            link = re.search(r"^(?:Sign in: )?(http\S+/accounts/link/\S+)$", said, re.MULTILINE)
-            assert (link is None) == ("--no-prepare" in command), said
-            if link is not None:
-                asyncio.run(self._chat(serving[1], link[1], command))
+            yield "".join(lines)
         finally:
             os.killpg(process.pid, signal.SIGINT)
             try:
@@ -270,13 +287,29 @@ def _read(
     """Collect what it says; ``ready`` is set when it serves and has said who may enter."""
     assert process.stdout is not None
     # The script for many processes prints the link first.
-    last = "Serving on " if "--no-prepare" in command or "many" in command else "Sign in: "
+    by_itself = ("--no-prepare", "many", "tryout")
+    last = "Serving on " if any(one in command for one in by_itself) else "Sign in: "
     for line in process.stdout:
         lines.append(line)
         if line.startswith(last):
             ready.set()
     ready.set()
     process.stdout.close()
+
+
+async def _tools_at(address: str) -> dict[str, str]:
+    """The tools of a server, as the chat reads them."""
+    access = ServerAccess(
+        server_id=0,
+        name="notes",
+        address=address,
+        command=(),
+        private_addresses=True,
+        credential_name="Authorization",
+        sealed_key="",
+    )
+    async with open_session(access) as session:
+        return await session.listing()
 
 
 @pytest.fixture(scope="module")

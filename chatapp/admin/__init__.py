@@ -1,5 +1,5 @@
 """The admin's pages for staff; importing this package registers them."""
 
-from chatapp.admin import conversations, people, profiles, summaries
+from chatapp.admin import conversations, people, profiles, summaries, tools
 
-__all__ = ["conversations", "people", "profiles", "summaries"]
+__all__ = ["conversations", "people", "profiles", "summaries", "tools"]

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from chatapp.conversations.messages.stored import live
 from chatapp.conversations.ownership import owned
+from chatapp.conversations.tools.servers import copy_choices
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from compression import store
@@ -91,6 +92,7 @@ def branch(user_id: int, code: str, seq: int) -> str:
     target.save()
     _copy(source, target, renumber=False)
     store.copy_versions(row.pk, target.pk, through_seq=last)
+    copy_choices(row, target)
     return str(target.code)
 
 
@@ -113,6 +115,7 @@ def continue_in_new(user_id: int, code: str, keep_turns: int, summary_tokens: in
     target.next_seq = len(source) + 1
     target.save()
     _copy(source, target, renumber=True)
+    copy_choices(row, target)
     if row.compressed_context:
         base = store.read_base(row.pk)
         store.carry_over(target.pk, base, summary_tokens=summary_tokens, author_id=user_id)

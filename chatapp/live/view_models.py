@@ -37,6 +37,21 @@ class View:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ApprovalView(View):
+    """The question whether a call of a tool may run."""
+
+    call_id: str
+    tool: str
+    state: str
+    """``waiting``, ``allowed``, ``refused``, ``expired`` or ``withdrawn``."""
+    arguments: str
+    """The exact arguments, as JSON."""
+    fingerprint: str
+    """Of the arguments; whoever decides sends it back."""
+    expires_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class MessageView(View):
     """One message of the feed."""
 
@@ -55,6 +70,8 @@ class MessageView(View):
     tool_name: str = ""
     seconds: float | None = None
     """The time that a tool took for its result; None if unknown."""
+    approvals: list[ApprovalView] = field(default_factory=list)
+    """The questions about calls in ``tool_calls``, oldest first."""
     token_count: int = 0
     pinned: bool = False
     masked: bool = False

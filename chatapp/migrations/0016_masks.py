@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chatapp', '0012_retry_notice'),
+        ('chatapp', '0015_tools'),
     ]
 
     operations = [

@@ -14,9 +14,19 @@ from chatapp.models.conversations import (
 from chatapp.models.imports import ImportJob, ImportState
 from chatapp.models.people import AccessRecord, DailyUse, UserSettings
 from chatapp.models.profiles import ModelProfile
+from chatapp.models.tools import (
+    ApprovalState,
+    PersonalKey,
+    ToolApproval,
+    ToolDefinition,
+    ToolPermission,
+    ToolServer,
+    ToolSwitch,
+)
 
 __all__ = [
     "AccessRecord",
+    "ApprovalState",
     "Conversation",
     "DailyUse",
     "ImportJob",
@@ -25,9 +35,15 @@ __all__ = [
     "MessageRole",
     "MessageStatus",
     "ModelProfile",
+    "PersonalKey",
     "Project",
     "Summary",
     "TitleSource",
+    "ToolApproval",
+    "ToolDefinition",
+    "ToolPermission",
+    "ToolServer",
+    "ToolSwitch",
     "Turn",
     "TurnStatus",
     "UserSettings",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,12 @@ _DIFF_HEADER = 2  # lines that name the two files
 def plain(text: str) -> str:
     """Text of anyone with deceptive characters made visible; the template still escapes it."""
     return visible(text or "")
+
+
+@register.filter
+def json_lines(text: str) -> str:
+    """A JSON text on several lines, as characters and not as escapes; deceptive ones visible."""
+    return visible(json.dumps(json.loads(text), indent=2, ensure_ascii=False))
 
 
 @register.filter

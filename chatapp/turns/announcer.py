@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from chatapp.conversations.messages import masks
 from chatapp.conversations.summaries import compressions
+from chatapp.conversations.tools.approvals import Change
 from chatapp.conversations.turns import progress
 from chatapp.conversations.turns.progress import Ended
 from chatapp.conversations.turns.rounds import Stored
@@ -148,6 +149,14 @@ class Announcer:
         about = common(conversation_id, event_no)
         await self._bus.publish(events.MessageChanged(message=message, **about))
         await _tell_context(self._services, self._bus, conversation_id, about)
+
+    async def approval(self, change: Change) -> None:
+        """Announce that a call waits for a person's answer, or no longer does."""
+        if change.message is None:
+            await self._bus.nudge(change.conversation_id)
+            return
+        about = common(change.conversation_id, change.event_no)
+        await self._bus.publish(events.MessageChanged(message=change.message, **about))
 
     async def masks_changed(
         self, *, conversation_id: int, change: MaskChange, on: bool, **_: Any

@@ -36,7 +36,7 @@ PAGES = (
     "/accounts/password_change/",
     "/accounts/password_change/done/",
 )
-OF_A_CONVERSATION = ("", "context/", "context/?left-out", "summaries/", "activity/")
+OF_A_CONVERSATION = ("", "context/", "context/?left-out", "summaries/", "activity/", "tools/")
 
 
 async def findings(page: Page) -> list[str]:

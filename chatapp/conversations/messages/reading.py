@@ -22,6 +22,7 @@ from chatapp.conversations.ownership import owned
 from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
+    ApprovalView,
     CompressionView,
     ContextView,
     ConversationView,
@@ -29,7 +30,15 @@ from chatapp.live.view_models import (
     PageView,
     TurnView,
 )
-from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
+from chatapp.models import (
+    ApprovalState,
+    Conversation,
+    Message,
+    MessageRole,
+    MessageStatus,
+    Turn,
+    TurnStatus,
+)
 from compression.database import in_database_thread, snapshot
 from compression.store import compression_state
 
@@ -59,6 +68,7 @@ def message_view(row: Message) -> MessageView:
         tool_call_id=row.tool_call_id,
         tool_name=row.tool_name,
         seconds=row.seconds,
+        approvals=_approval_views(row) if row.tool_calls else [],
         token_count=row.token_count,
         pinned=row.pinned_at is not None,
         masked=row.masked_at is not None,
@@ -68,6 +78,24 @@ def message_view(row: Message) -> MessageView:
         model=turn.model if turn else "",
         usage=usage_view(turn) if turn and ended else {},
     )
+
+
+def _approval_views(row: Message) -> list[ApprovalView]:
+    """The questions about a message's calls. One that waits for nobody any more is over."""
+    ended = row.turn is None or row.turn.finished_at is not None
+    return [
+        ApprovalView(
+            call_id=one.call_id,
+            tool=one.tool,
+            state=ApprovalState.WITHDRAWN
+            if ended and one.state == ApprovalState.WAITING
+            else one.state,
+            arguments=one.arguments,
+            fingerprint=one.arguments_sha256,
+            expires_at=one.expires_at,
+        )
+        for one in row.tool_approvals.order_by("pk")
+    ]
 
 
 def usage_view(turn: Turn) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -34,17 +35,22 @@ _NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(rb"(?:[^\x00-\x20\x7f](?:[^\x00-\x08\x0a-\x1f\x7f]*[^\x00-\x20\x7f])?)?")
 
 Headers = list[tuple[bytes, bytes]]
+SocketFactory = Callable[[tuple[Any, ...]], socket.socket]
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
     """Requests over connections of aiohttp, each for one request at a time.
 
     ``most`` requests are under way at once; an idle connection is kept ``keepalive`` seconds.
+    ``open_socket`` makes the socket for a connection to a resolved address, or refuses by OSError.
     """
 
-    def __init__(self, *, most: int, keepalive: float) -> None:
+    def __init__(
+        self, *, most: int, keepalive: float, open_socket: SocketFactory | None = None
+    ) -> None:
         self._most = most
         self._keepalive = keepalive
+        self._open_socket = open_socket
         self._under_way = 0
         self._session: aiohttp.ClientSession | None = None
         self._context: ssl.SSLContext | None = None
@@ -94,7 +100,9 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
     async def _asked(self, request: httpx2.Request) -> aiohttp.ClientResponse:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=_Connector(limit=0, keepalive_timeout=self._keepalive),
+                connector=_Connector(
+                    limit=0, keepalive_timeout=self._keepalive, socket_factory=self._open_socket
+                ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # The HTTP library gives the headers, and undoes what the body is encoded with.
                 skip_auto_headers=("Content-Type",),
@@ -117,8 +125,12 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
 class _Connector(aiohttp.TCPConnector):
     """Connections of the class below."""
 
-    def __init__(self, *, limit: int, keepalive_timeout: float) -> None:
-        super().__init__(limit=limit, keepalive_timeout=keepalive_timeout)
+    def __init__(
+        self, *, limit: int, keepalive_timeout: float, socket_factory: SocketFactory | None
+    ) -> None:
+        super().__init__(
+            limit=limit, keepalive_timeout=keepalive_timeout, socket_factory=socket_factory
+        )
         self._factory = functools.partial(_Connection, loop=self._loop)  # type: ignore[assignment]
 
 

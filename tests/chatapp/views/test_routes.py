@@ -49,6 +49,9 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/summary/restore/": ("POST", {"version": 0}),
     "c/<str:code>/summary/undo/": ("POST", {}),
     "c/<str:code>/summary/redo/": ("POST", {}),
+    "c/<str:code>/calls/<str:call_id>/decide/": ("POST", {"decision": "once"}),
+    "c/<str:code>/tools/": ("GET", {}),
+    "c/<str:code>/tools/change/": ("POST", {"ask_again": "docs__search"}),
     "c/<str:code>/context/": ("GET", {}),
     "c/<str:code>/summaries/": ("GET", {}),
     "c/<str:code>/settings/": ("POST", {"title": "Another"}),
@@ -138,6 +141,10 @@ def stored() -> str:
         models.Project,
         models.UserSettings,
         models.ImportJob,
+        models.ToolSwitch,
+        models.ToolPermission,
+        models.ToolApproval,
+        models.PersonalKey,
     ):
         rows += model._default_manager.order_by("pk")
     return str(serializers.serialize("json", rows))

@@ -1,0 +1,1 @@
+"""Every query and every write about tools: servers, definitions, approvals."""

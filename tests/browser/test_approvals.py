@@ -1,0 +1,99 @@
+"""A call that waits for approval, on every open page: answered by keyboard, and on a phone."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import BrowserContext, Locator, expect
+
+from tests.browser.screen import Screen
+from tests.browser.test_accessibility import findings
+from tests.servers import RunningServer, manage
+from tests.upstreams import RunningUpstream
+
+pytestmark = pytest.mark.browser
+
+CALL = "a1b2c3d4e"
+# What a turn's process does when the model has called a tool, done by another process: the page
+# learns of it from the database.
+ASKS = f"""
+from chatapp.conversations.tools import approvals
+from chatapp.models import Message, Turn
+from compression.tools.approval import exact, fingerprint
+turn = Turn.objects.filter(finished_at=None).latest("pk")
+given = {{"path": "notes/<b>today</b>.md", "text": "Buy milk"}}
+call = {{"id": "{CALL}", "type": "function",
+        "function": {{"name": "notes__write", "arguments": exact(given)}}}}
+Message.objects.filter(turn=turn, role="assistant").update(tool_calls=[call])
+approvals.ask(approvals.Question(
+    conversation_id=turn.conversation_id, turn=turn.pk, call_id="{CALL}", tool="notes__write",
+    definition_sha256="d" * 64, arguments=exact(given), arguments_sha256=fingerprint(given)))
+"""
+
+
+async def _asked(screen: Screen, model: RunningUpstream, product: RunningServer) -> Locator:
+    """The question on a page whose reply is still being written."""
+    model.script({"steps": [{"text": "One moment. "}, {"wait": None}]})
+    await screen.send("Write it down.")
+    await expect(screen.articles.last).to_contain_text("One moment.")
+    await asyncio.to_thread(manage, product, "shell", "-c", ASKS)
+    return _question(screen)
+
+
+def _question(screen: Screen) -> Locator:
+    return screen.page.get_by_role("group", name="Approve notes__write")
+
+
+async def test_it_is_allowed_by_keyboard_and_every_page_shows_it(
+    screen: Screen, signed_in: BrowserContext, model: RunningUpstream, product: RunningServer
+) -> None:
+    """Breaks when: a button is none, or a page learns nothing of a question or an answer."""
+    question = await _asked(screen, model, product)
+    await expect(question).to_contain_text('"path": "notes/<b>today</b>.md"')
+    await expect(question.get_by_role("button")).to_have_text(
+        ["Allow once", "Always for this tool here", "Refuse"]
+    )
+    assert await findings(screen.page) == []
+    other = Screen(await signed_in.new_page())
+    await other.page.goto(screen.page.url)
+    await expect(_question(other)).to_be_visible()
+    await question.get_by_role("button", name="Allow once").focus()
+    await screen.page.keyboard.press("Enter")
+    for page in (screen, other):
+        await expect(page.feed).to_contain_text("notes__write: you allowed this call.")
+        await expect(_question(page)).to_have_count(0)
+    assert screen.complaints == other.complaints == []
+    await screen.button("Stop").click()
+
+
+async def test_on_a_phone_it_is_refused_by_touch(
+    screen: Screen, model: RunningUpstream, product: RunningServer
+) -> None:
+    """Breaks when: the buttons are smaller than 44 px, or do not fit on the screen."""
+    await screen.page.set_viewport_size({"width": 390, "height": 844})
+    question = await _asked(screen, model, product)
+    for button in await question.get_by_role("button").all():
+        await button.scroll_into_view_if_needed()
+        box = await button.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    await question.get_by_role("button", name="Refuse").click()
+    await expect(screen.feed).to_contain_text("notes__write: you refused this call.")
+    await screen.button("Stop").click()
+
+
+async def test_a_reload_shows_it_and_stop_ends_it(
+    screen: Screen, model: RunningUpstream, product: RunningServer
+) -> None:
+    """Breaks when: only an event shows a question, or buttons stay that do nothing."""
+    await expect(await _asked(screen, model, product)).to_be_visible()
+    await screen.page.reload()
+    await expect(_question(screen)).to_be_visible()
+    await screen.button("Stop").click()
+    await expect(screen.articles.last).to_contain_text("Stopped")
+    await expect(_question(screen)).to_have_count(0)
+    await expect(screen.feed).to_contain_text(re.compile("the reply ended before you answered"))
