@@ -33,6 +33,8 @@ class StoredProfiles:
 
     window: int | None = None
     """The operator's window, in tokens, which overrides every other source."""
+    tools: bool = True
+    """Whether the operator lets models call tools."""
 
     def profile(self, name: str) -> Profile | None:
         """The stored profile of a model."""
@@ -80,6 +82,7 @@ class StoredProfiles:
         learned = profiles.in_force(row, window=self.window)
         figures = {name: getattr(row, name) for name in TAUGHT}
         figures |= {"window": self.window or row.window} | learned
+        figures["supports_tools"] = self.tools and figures["supports_tools"]
         return Profile(
             name=row.name,
             **figures,

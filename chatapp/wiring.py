@@ -13,6 +13,7 @@ from channels.layers import get_channel_layer
 from django.conf import settings
 
 from chatapp.actions.import_jobs import Importer
+from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.imports import jobs
 from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
@@ -41,6 +42,8 @@ from chatapp.turns.services import Services
 from compression import signals, store
 from compression.database import AWAY, database_file, drop, in_database_thread
 from compression.tokens import default_counter
+from compression.tools.tool import Tool
+from compression.types import Sizes
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +92,10 @@ def services() -> Services:
         client=client,
         catalogue=Catalogue(
             client,
-            StoredProfiles(window=None if demo() else settings.CONTEXT_WINDOW),
+            StoredProfiles(
+                window=None if demo() else settings.CONTEXT_WINDOW,
+                tools=settings.TOOL_ROUNDS > 0 and not demo(),
+            ),
             chat_model="" if demo() else settings.CHAT_MODEL,
             window=None if demo() else settings.CONTEXT_WINDOW,
             prices=None if demo() else PriceList(settings.OPENAI_BASE_URL),
@@ -100,8 +106,9 @@ def services() -> Services:
         demo=demo(),
         summary_model="" if demo() else settings.SUMMARY_MODEL,
         automatic_titles=settings.AUTOMATIC_TITLES and not demo(),
-        tools=registry.tools_for,
+        tools=registry.all_of((registry.built_in, registry.recall(default_counter()), _mcp_tools)),
         tool_rounds=settings.TOOL_ROUNDS,
+        approve=lambda conversation_id, turn: approvals().port(conversation_id, turn),
     )
 
 
@@ -138,6 +145,10 @@ def announcer() -> Announcer:
 def mcp_tools() -> McpTools:
     """The connections to tool servers."""
     return McpTools(_open_session)
+
+
+async def _mcp_tools(conversation: ConversationSnapshot, sizes: Sizes) -> tuple[Tool, ...]:
+    return await mcp_tools().tools(conversation.conversation_id)
 
 
 def _open_session(server: ServerAccess) -> AbstractAsyncContextManager[Session]:

@@ -196,7 +196,7 @@ async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
 async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     tools: tuple[Tool, ...] = ()
     if deps.profile.supports_tools:
-        tools = offerable(await deps.tools(snapshot))
+        tools = offerable(await deps.tools(snapshot, deps.profile.sizes))
     if len(snapshot.tail) > INLINE_MESSAGES:
         return await asyncio.to_thread(_built, snapshot, deps, tools)
     return _built(snapshot, deps, tools)

@@ -23,8 +23,8 @@ from compression.ports import Masks, Summarizer, TokenCounter, Transcript
 from compression.services import Engine
 from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
+from compression.tools.approval import Approve
 from compression.tools.rounds import MOST_ROUNDS
-from compression.tools.running import Approve
 from compression.types import Sizes
 
 # Seconds that a summary by the demo model takes, so that people can see the progress.

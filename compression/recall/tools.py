@@ -16,7 +16,7 @@ READ: Final = "read_messages"
 NAMES: Final = frozenset({SEARCH, READ})
 #: Results of a search that asks for no number of them.
 LIMIT: Final = 8
-#: Calls of each tool in one turn.
+#: Calls of both tools together in one turn.
 MOST_CALLS: Final = 4
 #: What one call may cost, as a share of the budget.
 SHARE: Final = 0.05
@@ -80,6 +80,7 @@ def recall_tools(look_up: LookUp, counter: TokenCounter, *, most_tokens: int) ->
         "read_only": True,
         "repeatable": True,
         "most_calls": MOST_CALLS,
+        "counted_with": "recall",
         "most_tokens": most_tokens,
     }
     return (

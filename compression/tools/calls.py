@@ -85,7 +85,8 @@ class Checker:
             names = ", ".join(sorted(known)) or "none"
             shown = name[:_SHOWN] or "no name"
             return error(f"There is no tool named {shown!r}. The tools are: {names}.")
-        if tool.most_calls is not None and self._used.get(name, 0) >= tool.most_calls:
+        counted = tool.counted_with or name
+        if tool.most_calls is not None and self._used.get(counted, 0) >= tool.most_calls:
             return error(
                 f"{name} may be called {tool.most_calls} times in one turn, and was. "
                 "Answer with what you have."
@@ -98,7 +99,7 @@ class Checker:
 
         if (unfit := misfit(found, tool.parameters)) is not None:
             return error(f"The arguments do not fit {name}: {unfit}.")
-        self._used[name] = self._used.get(name, 0) + 1
+        self._used[counted] = self._used.get(counted, 0) + 1
         return Checked(tool=tool, arguments=found)
 
 

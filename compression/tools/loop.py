@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compression.ports import TokenCounter
+from compression.tools.approval import Approve
 from compression.tools.arguments import as_json, as_object
 from compression.tools.calls import Checked, Checker, new_id, wire_name
 from compression.tools.rounds import MOST_ROUNDS, Rounds
-from compression.tools.running import SECONDS, Approve, Limits, Outcome, run
+from compression.tools.running import SECONDS, Limits, Outcome, run
 from compression.tools.tool import Tool
 
 #: Characters of the arguments of one message that are checked at once; more are in a thread.

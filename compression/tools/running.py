@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,6 @@ ROUND_SHARE = 0.4
 #: Ruler tokens that any result may have, however small the window.
 LEAST_TOKENS = 100
 
-#: Asks whether a call may run: its tool, its id and its arguments. False and ToolFailed refuse it.
-Approve = Callable[[Tool, str, Mapping[str, Any]], Awaitable[bool]]
 #: Tools that go on after they were cancelled, held until they end.
 _abandoned: set[asyncio.Future[Any]] = set()
 

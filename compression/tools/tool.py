@@ -31,6 +31,8 @@ class Tool:
     """A call may run once more after its process died in its midst."""
     most_calls: int | None = None
     """Calls in one turn; None: as many as the rounds allow."""
+    counted_with: str = ""
+    """Tools with the same word here share their ``most_calls``; empty: this tool alone."""
     most_tokens: int | None = None
     """Ruler tokens of one result; None: what the host allows any tool."""
 

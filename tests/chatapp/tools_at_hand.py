@@ -9,13 +9,14 @@ from typing import Any
 from chatapp.context.request import ConversationSnapshot
 from chatapp.tools.registry import ToolSource
 from compression.tools.tool import Run, Tool
+from compression.types import Sizes
 from tests.compression.tools.making import tool
 
 
 def offering(*tools: Tool) -> ToolSource:
     """A source of these tools, whatever the conversation."""
 
-    async def source(conversation: ConversationSnapshot) -> tuple[Tool, ...]:
+    async def source(conversation: ConversationSnapshot, sizes: Sizes) -> tuple[Tool, ...]:
         return tools
 
     return source

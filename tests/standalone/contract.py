@@ -79,6 +79,7 @@ class LettersTests(ContractTests, TransactionTestCase):
             for role, text in (("user", "Look."), ("tool", "a line\n" * 600), ("assistant", "So.")):
                 self.say(thread, role, text)
         return thread
+
     async def test_a_model_looks_up_what_the_digest_leaves_out(self) -> None:
         """Breaks when: recall needs anything of the chat, or reads letters that the model sees."""
         thread_id = await in_database_thread(self._long_thread)()

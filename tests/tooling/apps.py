@@ -21,7 +21,7 @@ class Tooling(AppConfig):
         registry.SOURCES.append(_source)
 
 
-async def _source(conversation: Any) -> tuple[Any, ...]:
+async def _source(conversation: Any, sizes: Any) -> tuple[Any, ...]:
     from tests.compression.tools.making import tool
 
     async def hangs(arguments: Mapping[str, Any]) -> str:

@@ -9,18 +9,33 @@ import pytest
 from chatapp.tools import registry
 from tests.chatapp.context.test_request import snapshot_of
 from tests.chatapp.tools_at_hand import offering, tool
+from tests.compression.hosting import COUNTER, SIZES
+
+
+async def names(*sources: registry.ToolSource, **snapshot: Any) -> list[str]:
+    """The tools that these sources give, for a conversation without messages."""
+    found = await registry.all_of(sources)(snapshot_of([], **snapshot), SIZES)
+    return [one.name for one in found]
 
 
 async def test_nothing_is_offered_unless_it_is_switched_on(settings: Any) -> None:
-    settings.CURRENT_TIME_TOOL = False
-    assert await registry.tools_for(snapshot_of([])) == ()
-    settings.CURRENT_TIME_TOOL = True
-    assert [one.name for one in await registry.tools_for(snapshot_of([]))] == ["current_time"]
+    settings.CURRENT_TIME_TOOL, settings.FETCH_HOSTS = False, []
+    assert await names(registry.built_in) == []
+    settings.CURRENT_TIME_TOOL, settings.FETCH_HOSTS = True, ["example.org"]
+    assert await names(registry.built_in) == ["current_time", "fetch_page"]
 
 
-async def test_every_source_is_asked(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_older_messages_are_looked_up_once_some_are_left_out() -> None:
+    """Breaks when: a model is offered tools that find nothing, or none after a truncation."""
+    assert await names(registry.recall(COUNTER)) == []
+    for left_out in ({"boundary": 7}, {"truncated_through": 7}):
+        assert await names(registry.recall(COUNTER), **left_out) == [
+            "search_history",
+            "read_messages",
+        ]
+
+
+async def test_every_source_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when: a source that an app has added is left out."""
-    settings.CURRENT_TIME_TOOL = True
-    monkeypatch.setattr(registry, "SOURCES", [*registry.SOURCES, offering(tool())])
-    names = [one.name for one in await registry.tools_for(snapshot_of([]))]
-    assert names == ["current_time", "weather"]
+    monkeypatch.setattr(registry, "SOURCES", [offering(tool("sky"))])
+    assert await names(offering(tool()), offering(tool("sea"))) == ["weather", "sea", "sky"]

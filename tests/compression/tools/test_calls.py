@@ -68,6 +68,13 @@ def test_a_tool_that_may_be_called_so_often_in_a_turn() -> None:
     assert str(second[1]).startswith("error: weather may be called 2 times")
 
 
+def test_tools_that_are_counted_together() -> None:
+    """Breaks when: each of two tools may be called as often as both together."""
+    pair = [tool(name, most_calls=2, counted_with="pair") for name in ("weather", "sea")]
+    answers = Checker().check([("weather", GOOD), ("sea", GOOD), ("sea", GOOD)], pair)
+    assert [isinstance(one, Checked) for one in answers] == [True, True, False]
+
+
 def test_ids_are_ours_and_new() -> None:
     """Breaks when: an id is longer than one provider takes, or is given twice."""
     ids: set[str] = set()
