@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar
 from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
 
-from compression.fair_threads import FairThreads, as_long_if_more, on_behalf_of
+from compression.fair_threads import BURST, FairThreads, on_behalf_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,8 +47,8 @@ def _pool(lane: Lane) -> FairThreads:
         sqlite = connections["default"].vendor == "sqlite"
         threads = (SQLITE_THREADS if sqlite else SERVER_THREADS)[lane]
         each = {"asked": threads // 2, "slow": 1}.get(lane, threads)
-        pause = as_long_if_more if lane == "asked" else None
-        made = FairThreads(threads, f"database-{lane}", each=each, pause=pause)
+        burst = BURST if lane == "asked" else None
+        made = FairThreads(threads, f"database-{lane}", each=each, burst=burst)
         # Another thread may have stored one first; a pool without work has no threads yet.
         _pools.setdefault(lane, made)
     return _pools[lane]

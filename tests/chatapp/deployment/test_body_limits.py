@@ -15,6 +15,12 @@ from django.test import AsyncClient
 from chatapp import asgi
 from chatapp.conversations import people
 from chatapp.deployment import body_limits
+from chatapp.deployment.body_limits import (
+    LONGEST_REFUSAL,
+    LONGEST_WAIT,
+    REFUSALS_SHARE,
+    RefusalPace,
+)
 from chatapp.models import ImportJob
 from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.chatapp.stage import PATIENCE
@@ -160,3 +166,22 @@ async def test_n01_a_file_is_not_received_while_another_is_imported(alice: User)
     sender = await posted("/import/", await session_of(alice), "1000000")
     assert (sender.status, sender.taken) == (409, 0)
     assert sender.error["fields"] == {"job": str(job.code)}
+
+
+def test_n01_refusals_take_a_small_part_of_the_time() -> None:
+    """A refusal costs its sender nothing, and us a page; somebody refused now and then waits never.
+
+    Breaks when: refusals are answered as fast as they come, or a lone one has to wait.
+    """
+    now = 100.0
+    pace = RefusalPace(lambda: now)
+    assert pace.wait() == 0.0
+    pace.took(0.01)
+    now += REFUSALS_SHARE * 0.01
+    assert [round(pace.wait(), 6) for _ in range(4)] == [0.0, 0.1, 0.2, 0.3]
+    pace.took(60.0)
+    now += 0.5
+    waits = [pace.wait() for _ in range(100)]
+    assert waits[0] == 0.0
+    assert round(waits[1], 6) == REFUSALS_SHARE * LONGEST_REFUSAL
+    assert round(max(waits), 6) == LONGEST_WAIT
