@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import threading
 import time
@@ -20,6 +21,8 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.db.backends.signals import connection_created
 
 from compression.fair_threads import BURST, FairThreads, on_behalf_of
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -76,10 +79,14 @@ def _release_connections() -> None:
     """Give connections back; those to SQLite stay open.
 
     Closing the last connection to a SQLite file checkpoints its log, which takes hundreds of
-    milliseconds. A connection to a server returns to Django's pool; a broken one is replaced.
+    milliseconds. A connection to a server returns to Django's pool. A broken one is replaced, and
+    so is one with an open transaction, in which the next unit would see old data.
     """
     for connection in connections.all(initialized_only=True):
-        if connection.vendor != "sqlite" or connection.errors_occurred:
+        left_open = connection.connection is not None and not connection.autocommit
+        if left_open:
+            logger.error("A unit of work left a transaction open, which is rolled back.")
+        if connection.vendor != "sqlite" or connection.errors_occurred or left_open:
             connection.close_if_unusable_or_obsolete()
 
 
