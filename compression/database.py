@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import threading
 import time
@@ -19,7 +20,9 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar
 from django.db import InterfaceError, InternalError, OperationalError, connections, transaction
 from django.db.backends.signals import connection_created
 
-from compression.fair_threads import FairThreads, as_long_if_more, on_behalf_of
+from compression.fair_threads import BURST, FairThreads, on_behalf_of
+
+logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,8 +50,8 @@ def _pool(lane: Lane) -> FairThreads:
         sqlite = connections["default"].vendor == "sqlite"
         threads = (SQLITE_THREADS if sqlite else SERVER_THREADS)[lane]
         each = {"asked": threads // 2, "slow": 1}.get(lane, threads)
-        pause = as_long_if_more if lane == "asked" else None
-        made = FairThreads(threads, f"database-{lane}", each=each, pause=pause)
+        burst = BURST if lane == "asked" else None
+        made = FairThreads(threads, f"database-{lane}", each=each, burst=burst)
         # Another thread may have stored one first; a pool without work has no threads yet.
         _pools.setdefault(lane, made)
     return _pools[lane]
@@ -76,10 +79,14 @@ def _release_connections() -> None:
     """Give connections back; those to SQLite stay open.
 
     Closing the last connection to a SQLite file checkpoints its log, which takes hundreds of
-    milliseconds. A connection to a server returns to Django's pool; a broken one is replaced.
+    milliseconds. A connection to a server returns to Django's pool. A broken one is replaced, and
+    so is one with an open transaction, in which the next unit would see old data.
     """
     for connection in connections.all(initialized_only=True):
-        if connection.vendor != "sqlite" or connection.errors_occurred:
+        left_open = connection.connection is not None and not connection.autocommit
+        if left_open:
+            logger.error("A unit of work left a transaction open, which is rolled back.")
+        if connection.vendor != "sqlite" or connection.errors_occurred or left_open:
             connection.close_if_unusable_or_obsolete()
 
 

@@ -16,44 +16,36 @@ T = TypeVar("T")
 on_behalf_of: ContextVar[Hashable] = ContextVar("on_behalf_of", default=None)
 """The person for whom the current task and the tasks it starts work; None: nobody."""
 
-
-Pause = Callable[[float, bool], float]
-"""Gives the seconds that a person's work pauses, from the seconds that the last piece took and
-whether more of it waits."""
-
+#: Part of the time that one person's work may take in the long run.
+SHARE: Final = 0.5
+#: Seconds of work that are done for a person before that part counts: a page and a message sent.
+BURST: Final = 0.1
 #: Seconds that a pause lasts at most.
 LONGEST_PAUSE: Final = 0.25
-
-
-def as_long(took: float, more: bool) -> float:
-    """A pause after any work, as long as the work took."""
-    return took
-
-
-def as_long_if_more(took: float, more: bool) -> float:
-    """The same pause, but only when more of the person's work waits."""
-    return took if more else 0.0
 
 
 class FairThreads:
     """Threads in which each person's work is done in order, and the people take turns.
 
-    ``each``: pieces of one person's work that run at once. ``pause``: how long that person's next
-    piece then waits. Threads share one interpreter: a person who keeps one of them busy all the
-    time makes all other work take twice as long, that of the event loop too.
+    ``each``: pieces of one person's work that run at once. ``burst``: seconds of one person's work
+    that are done without a pause; beyond them it gets ``SHARE`` of the time. None: all of it.
+    Threads share one interpreter: a person who keeps one of them busy all the time makes all other
+    work take twice as long, that of the event loop too.
     """
 
-    def __init__(self, threads: int, name: str, *, each: int, pause: Pause | None = None) -> None:
+    def __init__(self, threads: int, name: str, *, each: int, burst: float | None = None) -> None:
         self.threads: Final = threads
         self._each = each
-        self._pause = pause
+        self._paused = burst is not None
+        # Seconds by which a person's work may be ahead of their share: a burst without any pause.
+        self._ahead = (burst or 0.0) * (1 / SHARE - 1)
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._changed = threading.Condition()
         # In the order of their turns; people without work are not in it.
         self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._running: Counter[Hashable] = Counter()
-        # End of each person's pause, by time.monotonic().
-        self._resting: dict[Hashable, float] = {}
+        # By person, the time by which their share covers what was done, by time.monotonic().
+        self._covered: dict[Hashable, float] = {}
         self._busy = 0
         self._ended = False
 
@@ -113,7 +105,7 @@ class FairThreads:
                 _settle(future, work)
             # Let go of the work and its result before waiting for the next piece.
             del job, future, work
-            self._finished(person, time.monotonic() - begun)
+            self._finished(person, begun)
 
     def _next(self) -> tuple[Hashable, Future[Any], Callable[[], Any]] | None:
         """The next piece of work; None, with one busy thread less, if there is none for it."""
@@ -139,22 +131,27 @@ class FairThreads:
         now, rested = time.monotonic(), None
         for person in self._waiting:
             if self._running[person] < self._each:
-                until = self._resting.get(person, now)
+                until = self._rested(person)
                 if until <= now:
                     return person, None
                 rested = until if rested is None else min(rested, until)
         return _NOBODY, rested
 
-    def _finished(self, person: Hashable, took: float) -> None:
+    def _rested(self, person: Hashable) -> float:
+        """The time from which the person's next piece may begin."""
+        return self._covered.get(person, 0.0) - self._ahead
+
+    def _finished(self, person: Hashable, begun: float) -> None:
         with self._changed:
             self._running[person] -= 1
             if not self._running[person]:
                 del self._running[person]
-            if self._pause is not None and person is not None:
+            if self._paused and person is not None:
+                # The "generic cell rate algorithm": one time a person says how much they may have.
                 now = time.monotonic()
-                pause = self._pause(took, person in self._waiting)
-                self._resting = {one: at for one, at in self._resting.items() if at > now}
-                self._resting[person] = now + min(pause, LONGEST_PAUSE)
+                covered = max(self._covered.get(person, 0.0), begun) + (now - begun) / SHARE
+                self._covered = {one: at for one, at in self._covered.items() if at > now}
+                self._covered[person] = min(covered, now + LONGEST_PAUSE + self._ahead)
 
 
 _NOBODY: Final = object()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import IO, Any
 
@@ -38,6 +39,11 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 ANYBODY_MAX = 256 * 1024
 #: Bytes that a browser adds around an imported file.
 ENVELOPE = 1024 * 1024
+#: Refusals take at most one part in so many of the time. They cost their sender next to nothing.
+REFUSALS_SHARE = 10
+#: Seconds that the answer to one refusal is taken to last at most, and seconds that one waits.
+LONGEST_REFUSAL = 0.05
+LONGEST_WAIT = 10.0
 _REFUSAL = "palimpsest.refusal"
 #: The people who are uploading a file to import: one each, or one person could fill the disk.
 _importing: set[int] = set()
@@ -58,8 +64,38 @@ class MeasuredRequest(ASGIRequest):
             body_file.seek(0)
 
 
+class RefusalPace:
+    """The pace at which refusals are answered; one after a while without any is answered at once.
+
+    ``clock`` gives seconds that never run backwards.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lasts = 0.0
+        self._next = 0.0
+
+    def wait(self) -> float:
+        """Seconds until the next refusal may be answered, which is then taken to be answered."""
+        now = self._clock()
+        begins = min(max(now, self._next), now + LONGEST_WAIT)
+        self._next = begins + REFUSALS_SHARE * self._lasts
+        return begins - now
+
+    def took(self, seconds: float) -> None:
+        """Note how long the answer to one took."""
+        self._lasts = min(seconds, LONGEST_REFUSAL)
+
+
 def bounded(application: Application) -> Application:
     """The application with the limits of this module."""
+    pace = RefusalPace()
+
+    async def refuse(scope: Scope, refused: UserFacingError, send: Send) -> None:
+        await asyncio.sleep(pace.wait())
+        begun = time.monotonic()
+        await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
+        pace.took(time.monotonic() - begun)
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -83,7 +119,7 @@ def bounded(application: Application) -> Application:
             if refused is None:
                 await application(scope, counted, send)
             if refused is not None:
-                await application({**scope, _REFUSAL: refused}, _nothing_to_read(), send)
+                await refuse(scope, refused, send)
         finally:
             request_limits.leave()
 

@@ -1,8 +1,8 @@
 """Threads for rendering, shared fairly by people.
 
 All pages and states are rendered here, so that a person with many slow ones delays only their own.
-Threads share one interpreter, so rendering is cut into slices, and after each slice other work gets
-as much time.
+Threads share one interpreter, so rendering is cut into slices, and between the slices of a person's
+long work others get as much time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from chatapp.errors import RateLimited
 from chatapp.rendering import kept
-from compression.fair_threads import FairThreads, as_long
+from compression.fair_threads import BURST, FairThreads
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class RenderingPool:
     """Runs the work of many shares in a few threads: in turns, one piece of a share at a time."""
 
     def __init__(self) -> None:
-        self._threads = FairThreads(THREADS, "rendering", each=1, pause=as_long)
+        self._threads = FairThreads(THREADS, "rendering", each=1, burst=BURST)
 
     async def run(self, share: Hashable, work: Callable[[], T]) -> T:
         """The result of ``work`` for ``share``, the person or viewer it is for.

@@ -70,6 +70,7 @@ function state() {
     view: view(),
     unfolded: all("details[open][id]", drawer).map((one) => one.id),
     focused: document.activeElement?.closest("#drawer details[id]")?.id,
+    caret: document.activeElement?.matches("#drawer textarea") ? document.activeElement.selectionStart : null,
   };
 }
 
@@ -79,8 +80,12 @@ function swapped(wanted, before) {
   else if (view() === before.view) {
     for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
     const focused = before.focused && document.getElementById(before.focused);
-    // htmx has restored the focus of a text field already.
-    if (focused && !focused.contains(document.activeElement)) find("summary", focused).focus();
+    const text = before.caret === null ? null : find("textarea", drawer);
+    // htmx could not focus it while its part was folded.
+    if (text) {
+      text.focus();
+      text.setSelectionRange(before.caret, before.caret);
+    } else if (focused && !focused.contains(document.activeElement)) find("summary", focused).focus();
   }
 }
 

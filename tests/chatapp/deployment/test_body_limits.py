@@ -11,10 +11,17 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import AsyncClient
+from django.urls import reverse
 
 from chatapp import asgi
 from chatapp.conversations import people
 from chatapp.deployment import body_limits
+from chatapp.deployment.body_limits import (
+    LONGEST_REFUSAL,
+    LONGEST_WAIT,
+    REFUSALS_SHARE,
+    RefusalPace,
+)
 from chatapp.models import ImportJob
 from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.chatapp.stage import PATIENCE
@@ -50,11 +57,12 @@ async def posted(
     session: str = "",
     length: str | None = None,
     receive: Callable[[Sender], Awaitable[Any]] = Sender.receive,
+    accept: str = "application/json",
 ) -> Sender:
     """What comes of a POST of more than is said."""
     headers = [
         (b"host", b"127.0.0.1"),
-        (b"accept", b"application/json"),
+        (b"accept", accept.encode()),
         # Two of them, as some proxies send.
         (b"cookie", b"csrftoken=" + b"x" * 32),
         (b"cookie", f"sessionid={session}".encode()),
@@ -155,8 +163,29 @@ async def test_n01_one_file_a_person_is_received_at_a_time(alice: User, bob: Use
 
 
 async def test_n01_a_file_is_not_received_while_another_is_imported(alice: User) -> None:
-    """Breaks when: 200 MB are taken in before they are refused."""
+    """Breaks when: 200 MB are taken in before they are refused, or no page leads to the other."""
     job = await ImportJob.objects.acreate(owner=alice)
     sender = await posted("/import/", await session_of(alice), "1000000")
     assert (sender.status, sender.taken) == (409, 0)
     assert sender.error["fields"] == {"job": str(job.code)}
+    page = await posted("/import/", await session_of(alice), "1000000", accept="text/html")
+    assert reverse("import-job", args=[job.code]).encode() in page.body
+
+
+def test_n01_refusals_take_a_small_part_of_the_time() -> None:
+    """A refusal costs its sender nothing, and us a page; somebody refused now and then waits never.
+
+    Breaks when: refusals are answered as fast as they come, or a lone one has to wait.
+    """
+    now = 100.0
+    pace = RefusalPace(lambda: now)
+    assert pace.wait() == 0.0
+    pace.took(0.01)
+    now += REFUSALS_SHARE * 0.01
+    assert [round(pace.wait(), 6) for _ in range(4)] == [0.0, 0.1, 0.2, 0.3]
+    pace.took(60.0)
+    now += 0.5
+    waits = [pace.wait() for _ in range(100)]
+    assert waits[0] == 0.0
+    assert round(waits[1], 6) == REFUSALS_SHARE * LONGEST_REFUSAL
+    assert round(max(waits), 6) == LONGEST_WAIT

