@@ -87,9 +87,9 @@ class RefusalPace:
         self._lasts = min(seconds, LONGEST_REFUSAL)
 
 
-def bounded(application: Application) -> Application:
-    """The application with the limits of this module."""
-    pace = RefusalPace()
+def bounded(application: Application, pace: RefusalPace | None = None) -> Application:
+    """The application with the limits of this module; ``pace``: a new one, unless it is given."""
+    pace = pace or RefusalPace()
 
     async def refuse(scope: Scope, refused: UserFacingError, send: Send) -> None:
         await asyncio.sleep(pace.wait())

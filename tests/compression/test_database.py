@@ -81,7 +81,7 @@ async def test_a_transaction_left_open_ends_with_its_unit(caplog: pytest.LogCapt
     await asyncio.to_thread(elsewhere, lambda: User.objects.create(username="one"))
     await in_database_thread(lambda: User.objects.create(username="two"), lane="bulk")()
     assert await in_database_thread(User.objects.count, lane="background")() == 2
-    assert "left a transaction open" in caplog.text
+    assert "rolled back: by test_a_transaction_left_open" in caplog.text
 
 
 @pytest.mark.django_db(transaction=True)

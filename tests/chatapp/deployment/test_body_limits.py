@@ -189,3 +189,32 @@ def test_n01_refusals_take_a_small_part_of_the_time() -> None:
     assert waits[0] == 0.0
     assert round(waits[1], 6) == REFUSALS_SHARE * LONGEST_REFUSAL
     assert round(max(waits), 6) == LONGEST_WAIT
+
+
+async def test_n01_each_refusal_waits_for_its_turn() -> None:
+    """Breaks when: a refused request is answered beside the pace, or an allowed one is delayed."""
+
+    class Noting(RefusalPace):
+        waits = answers = 0
+
+        def wait(self) -> float:
+            self.waits += 1
+            return 0.0
+
+        def took(self, seconds: float) -> None:
+            self.answers += 1
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+
+    async def asked(length: bytes) -> tuple[int, int]:
+        headers = [(b"content-length", length)]
+        scope = {"type": "http", "path": "/accounts/login/", "headers": headers}
+        await application_with_limits(scope, body_limits._nothing_to_read(), Sender().send)
+        return pace.waits, pace.answers
+
+    pace = Noting()
+    application_with_limits = body_limits.bounded(application, pace)
+    assert await asked(b"10") == (0, 0)
+    assert await asked(b"99999999") == (1, 1)
+    assert await asked(b"99999999") == (2, 2)
