@@ -201,5 +201,5 @@ def _installed() -> Iterator[Row]:
         present += 1
         paths = (Path(str(one.locate())) for one in files)
         size += sum(path.stat().st_size for path in paths if path.is_file())
-    yield Row(what="installed packages", unit="", ours=present, most=70, controls={})
+    yield Row(what="installed packages", unit="", ours=present, most=85, controls={})
     yield Row(what="installed size", unit="MB", ours=size / 1e6, most=230, controls={})
