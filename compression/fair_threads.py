@@ -18,7 +18,7 @@ on_behalf_of: ContextVar[Hashable] = ContextVar("on_behalf_of", default=None)
 
 #: Part of the time that one person's work may take in the long run: alone, and among many.
 MOST_SHARE: Final = 1 / 2
-LEAST_SHARE: Final = 1 / 4
+LEAST_SHARE: Final = 1 / 5
 #: Seconds for which somebody counts as present after a piece of their work has ended.
 PRESENT: Final = 1.0
 #: Seconds of work that are done for a person before that part counts: a page and a message sent.

@@ -184,7 +184,7 @@ def test_n02_the_share_of_each_is_smaller_among_many() -> None:
         threads.submit(name, int).result(PATIENCE)
         threads.join()
         shares.append(threads.share())
-    assert shares == [1 / 2, 1 / 2, 1 / 3, 1 / 4, 1 / 4, 1 / 4]
+    assert shares == [1 / 2, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 5]
     threads._present = dict.fromkeys(threads._present, time.monotonic() - PRESENT)
     threads.submit("alice", int).result(PATIENCE)
     threads.join()
