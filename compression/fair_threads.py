@@ -16,8 +16,11 @@ T = TypeVar("T")
 on_behalf_of: ContextVar[Hashable] = ContextVar("on_behalf_of", default=None)
 """The person for whom the current task and the tasks it starts work; None: nobody."""
 
-#: Part of the time that one person's work may take in the long run.
-SHARE: Final = 0.5
+#: Part of the time that one person's work may take in the long run: alone, and among many.
+MOST_SHARE: Final = 1 / 2
+LEAST_SHARE: Final = 1 / 5
+#: Seconds for which somebody counts as present after a piece of their work has ended.
+PRESENT: Final = 1.0
 #: Seconds of work that are done for a person before that part counts: a page and a message sent.
 BURST: Final = 0.1
 #: Seconds that a pause lasts at most.
@@ -28,7 +31,7 @@ class FairThreads:
     """Threads in which each person's work is done in order, and the people take turns.
 
     ``each``: pieces of one person's work that run at once. ``burst``: seconds of one person's work
-    that are done without a pause; beyond them it gets ``SHARE`` of the time. None: all of it.
+    that are done without a pause; beyond them it gets :meth:`share` of the time. None: all of it.
     Threads share one interpreter: a person who keeps one of them busy all the time makes all other
     work take twice as long, that of the event loop too.
     """
@@ -36,16 +39,16 @@ class FairThreads:
     def __init__(self, threads: int, name: str, *, each: int, burst: float | None = None) -> None:
         self.threads: Final = threads
         self._each = each
-        self._paused = burst is not None
-        # Seconds by which a person's work may be ahead of their share: a burst without any pause.
-        self._ahead = (burst or 0.0) * (1 / SHARE - 1)
+        self._burst = burst
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._changed = threading.Condition()
         # In the order of their turns; people without work are not in it.
         self._waiting: dict[Hashable, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._running: Counter[Hashable] = Counter()
-        # By person, the time by which their share covers what was done, by time.monotonic().
-        self._covered: dict[Hashable, float] = {}
+        # By person, the seconds of work by which they were ahead of their share, and when.
+        self._ahead: dict[Hashable, tuple[float, float]] = {}
+        # By person, when a piece of their work last ended.
+        self._present: dict[Hashable, float] = {}
         self._busy = 0
         self._ended = False
 
@@ -96,6 +99,10 @@ class FairThreads:
             self.join()
         self._executor.shutdown(wait=wait)
 
+    def share(self) -> float:
+        """The part of the time that each person may have: as if they and all others took equal."""
+        return min(MOST_SHARE, max(LEAST_SHARE, 1 / (1 + len(self._present))))
+
     def _work(self) -> None:
         while (job := self._next()) is not None:
             person, future, work = job
@@ -139,19 +146,35 @@ class FairThreads:
 
     def _rested(self, person: Hashable) -> float:
         """The time from which the person's next piece may begin."""
-        return self._covered.get(person, 0.0) - self._ahead
+        ahead, since = self._ahead.get(person, (0.0, 0.0))
+        pause = max(0.0, ahead - self._unpaused()) / self.share()
+        return since + min(LONGEST_PAUSE, pause)
+
+    def _unpaused(self) -> float:
+        """Seconds of work by which a person may be ahead: a burst has its own share of the time."""
+        return (self._burst or 0.0) * (1 - self.share())
 
     def _finished(self, person: Hashable, begun: float) -> None:
         with self._changed:
             self._running[person] -= 1
             if not self._running[person]:
                 del self._running[person]
-            if self._paused and person is not None:
-                # The "generic cell rate algorithm": one time a person says how much they may have.
-                now = time.monotonic()
-                covered = max(self._covered.get(person, 0.0), begun) + (now - begun) / SHARE
-                self._covered = {one: at for one, at in self._covered.items() if at > now}
-                self._covered[person] = min(covered, now + LONGEST_PAUSE + self._ahead)
+            if self._burst is not None and person is not None:
+                self._count(person, begun, time.monotonic())
+
+    def _count(self, person: Hashable, begun: float, ended: float) -> None:
+        """Count a piece of work, as a leaky bucket does: it leaks at the rate of the share."""
+        present = {one: at for one, at in self._present.items() if at > ended - PRESENT}
+        self._present = {**present, person: ended}
+        share = self.share()
+        ahead, since = self._ahead.get(person, (0.0, begun))
+        ahead = max(0.0, ahead - share * max(0.0, begun - since))
+        ahead += (ended - begun) - share * (ended - max(begun, since))
+        self._ahead = {
+            one: (was, at) for one, (was, at) in self._ahead.items() if was > share * (ended - at)
+        }
+        # What is beyond the longest pause is forgiven.
+        self._ahead[person] = (min(ahead, self._unpaused() + LONGEST_PAUSE * share), ended)
 
 
 _NOBODY: Final = object()

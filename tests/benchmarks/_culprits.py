@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ ABANDONED = 0.3
 FORM = b"a=b&" * (1024**2 // 4)
 FORM_MEGABYTES = 20
 STREAMS, STREAMED_BY = 50, "500-at-50"
+#: Sockets that one person may have open.
+SOCKETS = 20
 #: Words that thousands of messages hold, OR-ed and ranked.
 QUERY = " ".join(f"harbour{number} lantern letter" for number in range(20))
 #: What costs a renderer most for its length; each is a message.
@@ -125,7 +127,10 @@ async def searches(http: aiohttp.ClientSession, task: Task) -> Task:
 
 
 async def streams(http: aiohttp.ClientSession, task: Task) -> Task:
-    """Fifty replies at 50 tokens a second, one after the other in each of fifty conversations."""
+    """Fifty replies at 50 tokens a second, one after the other in each of fifty conversations.
+
+    As many as may be are followed over a socket, the others are asked for now and then.
+    """
     codes = []
     for _ in range(STREAMS):
         async with http.post("/c/", json={"model": STREAMED_BY}) as answer:
@@ -134,16 +139,39 @@ async def streams(http: aiohttp.ClientSession, task: Task) -> Task:
     async def reply(number: int) -> str:
         code = codes[number % STREAMS]
         fields = {"text": "Go on.", "client_msg_id": str(uuid.uuid4())}
-        async with http.post(f"/c/{code}/messages/", json=fields) as answer:
-            turn = (await _json(answer)).get("turn")
-        while turn:
-            await asyncio.sleep(0.5)
-            async with http.get(f"/c/{code}/turns/{turn}/") as told:
-                if (await told.json())["finished_at"]:
-                    break
+        async with AsyncExitStack() as stack:
+            socket = None
+            if number % STREAMS < SOCKETS:
+                address = f"/ws/c/{code}/?format=json&after=0"
+                socket = await stack.enter_async_context(http.ws_connect(address))
+                await socket.receive()
+            async with http.post(f"/c/{code}/messages/", json=fields) as answer:
+                turn = (await _json(answer)).get("turn")
+            if turn and socket:
+                await _finished(socket, turn)
+            elif turn:
+                await _ended(http, f"/c/{code}/turns/{turn}/")
         return str(answer.status)
 
     return await _again_and_again(reply, task["seconds"], STREAMS)
+
+
+async def _finished(socket: aiohttp.ClientWebSocketResponse, turn: int) -> None:
+    """Follow a reply to its end, which a state may tell in place of the event."""
+    async for frame in socket:
+        event = frame.json()
+        ended = event["turn"] if event["type"] == "turn-finished" else None
+        if ended == turn or (event["type"] == "state" and not event["turn"]):
+            return
+
+
+async def _ended(http: aiohttp.ClientSession, path: str) -> None:
+    """Ask for a turn until it has ended."""
+    while True:
+        await asyncio.sleep(2)
+        async with http.get(path) as told:
+            if (await told.json())["finished_at"]:
+                return
 
 
 KINDS: dict[str, Callable[[aiohttp.ClientSession, Task], Awaitable[Task]]] = {

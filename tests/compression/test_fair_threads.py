@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.fair_threads import BURST, FairThreads
+from compression.fair_threads import BURST, PRESENT, FairThreads
 
 PATIENCE = 30.0
 
@@ -150,7 +150,7 @@ def test_joining_waits_for_everything_and_the_end_takes_nothing_more(threads: Fa
 
 
 @pytest.mark.parametrize("burst", [0.0, 0.1])
-def test_n02_whoever_keeps_the_interpreter_pauses_as_long(burst: float) -> None:
+def test_n02_whoever_keeps_the_interpreter_pauses_for_the_others(burst: float) -> None:
     """N02: a person's work leaves the interpreter to others between two pieces of it.
 
     Breaks when: the next piece of theirs begins at once, or others wait for the pause.
@@ -160,7 +160,7 @@ def test_n02_whoever_keeps_the_interpreter_pauses_as_long(burst: float) -> None:
 
     def busy() -> None:
         begun = time.monotonic()
-        while time.monotonic() < begun + 0.2:
+        while time.monotonic() < begun + 0.16:
             pass
         times.append((begun, time.monotonic()))
 
@@ -170,8 +170,25 @@ def test_n02_whoever_keeps_the_interpreter_pauses_as_long(burst: float) -> None:
     assert threads.submit("bob", int).result(PATIENCE) == 0
     assert len(times) == 1
     wait(work, PATIENCE)
+    # Half of her work was within her share. With Bob there, a third of the pause pays for the rest.
     for (begun, ended), (again, _) in pairwise(times):
-        assert again - begun >= 0.95 * (2 * (ended - begun) - burst)
+        assert again - ended >= 0.9 * (1.5 * (ended - begun) - 2 * burst)
+    threads.shutdown()
+
+
+def test_n02_the_share_of_each_is_smaller_among_many() -> None:
+    """N02. Breaks when: the share does not depend on who is there, or nobody ever leaves."""
+    threads = FairThreads(1, "test", each=1, burst=BURST)
+    shares = []
+    for name in ("alice", "alice", "bob", "carol", "dave", "erin"):
+        threads.submit(name, int).result(PATIENCE)
+        threads.join()
+        shares.append(threads.share())
+    assert shares == [1 / 2, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 5]
+    threads._present = dict.fromkeys(threads._present, time.monotonic() - PRESENT)
+    threads.submit("alice", int).result(PATIENCE)
+    threads.join()
+    assert threads.share() == 1 / 2
     threads.shutdown()
 
 
@@ -199,10 +216,11 @@ def test_what_was_done_for_somebody_is_forgotten_with_time() -> None:
     threads.submit("alice", partial(time.sleep, 0.02)).result(PATIENCE)
     threads.join()
     assert threads._rested("alice") < time.monotonic()
-    threads._covered["alice"] = time.monotonic() - 1
+    threads._ahead["alice"] = (1.0, time.monotonic() - 9)
+    threads._present["alice"] = time.monotonic() - 9
     threads.submit("bob", int).result(PATIENCE)
     threads.join()
-    assert set(threads._covered) == {"bob"}
+    assert set(threads._ahead) == set(threads._present) == {"bob"}
     threads.shutdown()
 
 
