@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import os
 import threading
 import time
@@ -21,8 +20,6 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.db.backends.signals import connection_created
 
 from compression.fair_threads import BURST, FairThreads, on_behalf_of
-
-logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -75,27 +72,23 @@ AWAY = (OperationalError, InterfaceError, InternalError)
 """Errors of a unit of work while the database is away, full, or read-only."""
 
 
-def _release_connections(unit: str) -> None:
-    """Give connections back before or after a unit of this name; those to SQLite stay open.
+def _release_connections() -> None:
+    """Give connections back; those to SQLite stay open.
 
     Closing the last connection to a SQLite file checkpoints its log, which takes hundreds of
-    milliseconds. A connection to a server returns to Django's pool. A broken one is replaced, and
-    so is one with an open transaction, in which the next unit would see old data.
+    milliseconds. A connection to a server returns to Django's pool; a broken one is replaced.
     """
     for connection in connections.all(initialized_only=True):
-        left_open = connection.connection is not None and not connection.autocommit
-        if left_open:
-            logger.error("A transaction was left open, and is rolled back: %s.", unit)
-        if connection.vendor != "sqlite" or connection.errors_occurred or left_open:
+        if connection.vendor != "sqlite" or connection.errors_occurred:
             connection.close_if_unusable_or_obsolete()
 
 
-def _unit(name: str, function: Callable[[], R]) -> R:
-    _release_connections(f"found before {name}")
+def _unit(function: Callable[[], R]) -> R:
+    _release_connections()
     try:
         return function()
     finally:
-        _release_connections(f"by {name}")
+        _release_connections()
 
 
 def in_database_thread(
@@ -108,11 +101,9 @@ def in_database_thread(
     even if its awaiter is cancelled. No transaction may span two units.
     """
 
-    name = getattr(function, "__qualname__", "a unit of work")
-
     @functools.wraps(function)
     async def crossing(*args: P.args, **kwargs: P.kwargs) -> R:
-        call = functools.partial(_unit, name, functools.partial(function, *args, **kwargs))
+        call = functools.partial(_unit, functools.partial(function, *args, **kwargs))
         return await asyncio.wrap_future(_pool(lane).submit(on_behalf_of.get(), call))
 
     return crossing

@@ -13,6 +13,8 @@ from django.core.management.color import no_style
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.test import TransactionTestCase
 
+from compression.database import drain
+
 #: Filled by ``migrate``; no row of ours is in them.
 KEPT = ("auth_permission", "django_content_type")
 
@@ -35,7 +37,12 @@ def remember() -> None:
 
 
 def empty() -> None:
-    """Delete every row but those that each test begins with."""
+    """Delete every row but those that each test begins with, once no unit of work runs.
+
+    After this connections are refused, in every thread. A unit that still runs could not end its
+    transaction then, and its connection would stay in it.
+    """
+    drain()
     if _kept() != _as_migrated:
         call_command("flush", verbosity=0, interactive=False, reset_sequences=False)
         remember()

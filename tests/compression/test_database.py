@@ -66,24 +66,6 @@ def test_a_snapshot_is_for_reading() -> None:
     assert User.objects.filter(username="somebody").exists()
 
 
-async def test_a_transaction_left_open_ends_with_its_unit(caplog: pytest.LogCaptureFixture) -> None:
-    """The next unit of the thread sees what is stored, and what it stores stays.
-
-    Breaks when: a connection goes from one unit to the next as it is.
-    """
-
-    def leaves_it_open() -> int:
-        connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
-        return User.objects.count()
-
-    # This lane has one thread.
-    assert await in_database_thread(leaves_it_open, lane="bulk")() == 0
-    await asyncio.to_thread(elsewhere, lambda: User.objects.create(username="one"))
-    await in_database_thread(lambda: User.objects.create(username="two"), lane="bulk")()
-    assert await in_database_thread(User.objects.count, lane="background")() == 2
-    assert "rolled back: by test_a_transaction_left_open" in caplog.text
-
-
 @pytest.mark.django_db(transaction=True)
 async def test_units_in_the_background_never_wait_for_the_disk() -> None:
     """Breaks when: a connection of theirs moves SQLite's log into its file."""
