@@ -41,10 +41,10 @@ async def comes(page: Page, late: asyncio.Event) -> None:
 
 async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
     page = screen.page
-    await fill(screen, 4)
+    await fill(screen, 5)
     await page.keyboard.press("Control+Shift+E")
     drawer = drawer_of(screen)
-    second, fourth = drawer.locator("#seen-2"), drawer.locator("#seen-4")
+    second, sixth = drawer.locator("#seen-2"), drawer.locator("#seen-6")
     await second.locator("summary").click()
     await expect(second).to_contain_text("You said: Always answer in British English.")
     await second.get_by_role("button", name="Pin").click()
@@ -52,20 +52,20 @@ async def test_the_drawer_acts_on_what_it_shows(screen: Screen) -> None:
     await expect(second).to_have_attribute("open", "")
     await expect(second.locator("summary")).to_be_focused()
     await expect(screen.articles.nth(1).get_by_text("Pinned")).to_be_visible()
-    await fourth.locator("summary").click()
-    await fourth.get_by_role("button", name="Compress up to here").click()
+    await sixth.locator("summary").click()
+    await sixth.get_by_role("button", name="Compress up to here").click()
     divider = page.get_by_role("region", name="Compressed messages")
-    await expect(divider).to_have_attribute("data-boundary", "4")
+    await expect(divider).to_have_attribute("data-boundary", "6")
     await page.keyboard.press("Escape")
     await page.keyboard.press("Control+Shift+E")
-    await expect(fourth).to_have_count(0)
+    await expect(sixth).to_have_count(0)
     await expect(drawer.get_by_role("link", name="Edit")).to_be_visible()
     await drawer.get_by_role("link", name="Versions").click()
     await expect(drawer.get_by_role("heading", name="Versions")).to_be_visible()
     await page.keyboard.press("Escape")
     await page.keyboard.press("Control+Shift+E")
     await drawer.get_by_role("button", name="Undo").click()
-    await expect(fourth).to_have_count(1)
+    await expect(sixth).to_have_count(1)
     await expect(divider).to_contain_text("The summary was removed")
 
 
