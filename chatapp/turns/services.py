@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -51,8 +51,10 @@ class Services:
     """Gives the tools that a request offers."""
     tool_rounds: int = MOST_ROUNDS
     """Requests of one turn that offer tools."""
+    end_tools: Callable[[int], Awaitable[None]] | None = None
+    """Ends what the tools of a conversation's turn hold open, such as connections."""
     approve: Callable[[int, int], Approve] | None = None
-    """By conversation and turn, what its calls are approved by; None: every call runs."""
+    """By conversation and turn, what its calls are approved by; None: no call that changes something runs."""
 
     def engine(self, profile: Profile) -> Engine:
         """Compression's engine for conversations of this model."""

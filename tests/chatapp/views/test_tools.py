@@ -65,6 +65,20 @@ async def test_it_works(client: AsyncClient, code: str) -> None:
     assert "Switch off here" in html
 
 
+async def test_json_switches_by_true_and_false(client: AsyncClient, code: str) -> None:
+    """Breaks when: a false in JSON is read as nothing."""
+    await _aserver("Keep a note.")
+    for on in (True, False):
+        answer = await client.post(
+            f"/c/{code}/tools/change/",
+            {"server": "notes", "on": on},
+            content_type="application/json",
+            headers=JSON,
+        )
+        assert answer.json() == {"done": True}
+        assert (await tools(client, code))["servers"][0]["on"] is on
+
+
 async def test_definitions_that_take_much_of_every_request(client: AsyncClient, code: str) -> None:
     """More than a tenth of B is worth a warning, as soon as the server is on.
 
@@ -94,7 +108,9 @@ async def test_a_key_of_ones_own(client: AsyncClient, code: str, bob: User) -> N
     assert "sesame" not in html
     assert kept.sealed_key not in html
     assert (await change(client, code, server="notes", key="two\nlines")).status_code == 422
-    await change(client, code, server="notes", key="")
+    empty = await change(client, code, server="notes", key="")
+    assert (empty.status_code, await PersonalKey.objects.acount()) == (422, 1)
+    await change(client, code, server="notes", key="", remove_key="true")
     assert not await PersonalKey.objects.aexists()
 
 
