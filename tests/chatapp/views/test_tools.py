@@ -13,7 +13,8 @@ from chatapp.models import PersonalKey, ToolDefinition, ToolPermission, ToolServ
 from chatapp.tools.sealing import unseal
 from compression.database import in_database_thread
 from compression.tools.approval import exact
-from tests.inprocess import JSON, signed_in
+from tests.fake_upstream import FakeUpstream
+from tests.inprocess import HTMX, JSON, send, settle, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -94,6 +95,26 @@ async def test_definitions_that_take_much_of_every_request(client: AsyncClient, 
         shown["warning"].split(" take ")[0]
         in (await client.get(f"/c/{code}/tools/")).content.decode()
     )
+
+
+async def test_the_warning_stands_where_the_request_is_shown_too(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """With the figure of what was offered, whoever offered it.
+
+    Breaks when: what the model sees tells the tokens of tools, and not that they are many.
+    """
+    await _aserver(*("The harbour opens at nine and closes at five. " * 8 for _ in range(10)))
+    await send(client, code)
+    await settle()
+    page = f"/c/{code}/context/"
+    assert "of what the model can take" not in (await client.get(page)).content.decode()
+    await change(client, code, server="notes", on="true")
+    await send(client, code)
+    await settle()
+    for headers in ({}, HTMX):
+        html = (await client.get(page, headers=headers)).content.decode()
+        assert "of what the model can take" in " ".join(html.split())
 
 
 async def test_a_key_of_ones_own(client: AsyncClient, code: str, bob: User) -> None:
