@@ -176,7 +176,7 @@ async def _go_wrong(fault: str, identity: Any, send: Send) -> None:
             )
         case "words" | "mismatch":
             # Servers answer -32020 to a call that lacks a header, before they run it.
-            error = {"code": -32020 if fault == "mismatch" else -32000, "message": "x" * 2**20}
+            error = {"code": -32020 if fault == "mismatch" else -32050, "message": "x" * 2**20}
             told = {"jsonrpc": "2.0", "id": identity, "error": error}
             await _send(send, 200, "application/json", json.dumps(told).encode())
         case "cut":

@@ -17,7 +17,6 @@ from compression.tools.approval import exact
 from compression.tools.tool import Tool
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTools:
     """A server in the list, and the tools that it offers."""

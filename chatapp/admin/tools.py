@@ -98,7 +98,9 @@ class ToolServerForm(ModelForm):
             return ""
         try:
             parts = urlsplit(address)
-            usable = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+            usable = (
+                parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+            )
             # Raises for a port that is none.
             usable = usable and parts.port != 0
         except ValueError:

@@ -110,7 +110,6 @@ async def _within(seconds: float | None) -> AsyncIterator[None]:
         raise httpx2.ReadTimeout("The server said nothing for too long.") from None
 
 
-
 def _refused(error: BaseException) -> bool:
     """Whether a failed connection failed because its address is not allowed."""
     causes: Iterator[BaseException | None] = iter((error, error.__cause__))

@@ -32,7 +32,7 @@ async def change(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 async def _change(person: int, code: str, fields: dict[str, str]) -> None:
-    """``ask_again``: a tool; or with ``server``: ``on``, the person's ``key``, or ``remove_key``."""
+    """``ask_again``: a tool; or with ``server``: ``on``, a ``key``, or ``remove_key``."""
     if tool := fields.get("ask_again"):
         await tools.ask_again(person, code, tool)
     elif fields.get("remove_key") == "true":

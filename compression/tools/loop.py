@@ -77,7 +77,7 @@ class Answer:
 class ToolLoop:
     """The rounds and calls of one turn.
 
-    ``approve`` is asked before a tool runs that is not read-only; without it such a tool never runs.
+    ``approve`` is asked before a tool runs that is not read-only; without it none such runs.
     """
 
     def __init__(

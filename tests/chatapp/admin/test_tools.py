@@ -21,8 +21,8 @@ from chatapp.models import (
 )
 from chatapp.tools.sealing import seal, unseal
 from compression.tools.approval import exact
-from tests.reviewing import browser_of, page
 from tests.chatapp.talking import new, row_of
+from tests.reviewing import browser_of, page
 
 pytestmark = pytest.mark.django_db
 

@@ -206,7 +206,9 @@ async def test_after_the_turns_end_no_button_is_left(stage: Stage) -> None:
 
 async def _is_asked() -> ToolApproval:
     async with asyncio.timeout(PATIENCE):
-        while (found := await ToolApproval.objects.filter(state="waiting").afirst()) is None:
+        while (  # noqa: ASYNC110
+            found := await ToolApproval.objects.filter(state="waiting").afirst()
+        ) is None:
             await asyncio.sleep(0.01)
     return found
 

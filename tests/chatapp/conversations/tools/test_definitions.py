@@ -27,7 +27,9 @@ def test_before_calls_nothing_new_is_stored() -> None:
     row = ToolServer.objects.create(name="tests", address="https://tools.example/mcp")
     definitions.record(row.pk, _described("one", "two"))
     definitions.approve(
-        row.pk, {name: definitions.sha256_of(raw) for name, raw in _described("one").items()}, "root"
+        row.pk,
+        {name: definitions.sha256_of(raw) for name, raw in _described("one").items()},
+        "root",
     )
     definitions.quarantine(row.pk, _described("one", "three"))
     definitions.quarantine(row.pk, {**_described("one"), "two": "{}"})

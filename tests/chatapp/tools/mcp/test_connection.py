@@ -30,14 +30,14 @@ class Scripted:
     async def open(self) -> AsyncIterator[Scripted]:
         """As the SDK's: a task group whose end cancels whoever entered it."""
         self.entered += 1
-        self.owner = asyncio.current_task()
+        owner = self.owner = asyncio.current_task()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._break)
                 yield self
                 group.cancel_scope.cancel()
         finally:
-            assert asyncio.current_task() is self.owner
+            assert asyncio.current_task() is owner
             self.left += 1
 
     async def _break(self) -> None:

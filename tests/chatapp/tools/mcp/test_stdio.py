@@ -54,7 +54,7 @@ def garbage() -> str:
     return "after"
 
 @server.tool()
-def cling() -> str:
+async def cling() -> str:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child = subprocess.Popen([sys.executable, "-c",
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"],
