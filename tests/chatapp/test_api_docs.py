@@ -331,6 +331,8 @@ async def _run_the_examples(client: Client, alice: User) -> Socket:
         await client.run(request, answer)
         if waiting is not None:
             await _aanswered(waiting)
+            # What another process stores, viewers are told to look for.
+            await wiring.bus().nudge(waiting.conversation_id)
         if socket is not None and STORY in request.body:
             telling = True
             await socket.until_the_story_begins()
