@@ -287,7 +287,7 @@ async def test_what_was_taken_back_since_it_was_offered_does_not_run(
 
 
 async def test_another_tools_approval_is_no_matter_of_this_one(stage: Stage) -> None:
-    """Breaks when: a connection, or a call, is bound to all tools of its server."""
+    """Breaks when: a call is bound to all tools of its server."""
     write = (await stage.offered())["tests__write"]
     await in_database_thread(definitions.withdraw)(stage.row.pk, ["echo"])
     assert await write.run({"text": "a"}) == "written"
