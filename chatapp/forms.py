@@ -118,9 +118,11 @@ def threshold(fields: Mapping[str, str]) -> float | None:
 
 
 def tool_key(fields: Mapping[str, str]) -> str:
-    """A person's key for a tool server: one line that a header can carry, or nothing."""
+    """A person's key for a tool server: one line that a header can carry."""
     key = storable("key", fields.get("key", "").strip(), longest=KEY_LENGTH)
-    if not (key.isascii() and key.isprintable()) and key:
+    if not key:
+        raise InvalidInput.of("key", "Enter a key.")
+    if not (key.isascii() and key.isprintable()):
         raise InvalidInput.of("key", "A key has letters, digits and signs on one line.")
     return key
 

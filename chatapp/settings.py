@@ -18,6 +18,7 @@ VAR_DIR = BASE_DIR / "var"
 
 DEBUG = environment.boolean("DEBUG")
 SECRET_KEY = environment.text("SECRET_KEY")
+SECRET_KEY_FALLBACKS = environment.listing("SECRET_KEY_FALLBACKS")
 if not SECRET_KEY:
     raise ImproperlyConfigured(
         "SECRET_KEY is not set. `make run` makes one for this computer; a deployment needs its "

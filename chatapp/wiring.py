@@ -108,6 +108,7 @@ def services() -> Services:
         automatic_titles=settings.AUTOMATIC_TITLES and not demo(),
         tools=registry.all_of((registry.built_in, registry.recall(default_counter()), _mcp_tools)),
         tool_rounds=settings.TOOL_ROUNDS,
+        end_tools=_end_tools,
         approve=lambda conversation_id, turn: approvals().port(conversation_id, turn),
     )
 
@@ -149,6 +150,11 @@ def mcp_tools() -> McpTools:
 
 async def _mcp_tools(conversation: ConversationSnapshot, sizes: Sizes) -> tuple[Tool, ...]:
     return await mcp_tools().tools(conversation.conversation_id)
+
+
+async def _end_tools(conversation_id: int) -> None:
+    if mcp_tools.cache_info().currsize:
+        await mcp_tools().release(conversation_id)
 
 
 def _open_session(server: ServerAccess) -> AbstractAsyncContextManager[Session]:

@@ -47,6 +47,9 @@ class ToolServer:
         def fail() -> str:
             raise ToolError("It did not work \u202ehere")
 
+        def fail_at_length(megabytes: int) -> str:
+            raise ToolError("x" * (megabytes * 2**20))
+
         def binary() -> list[ImageContent | TextContent]:
             data = base64.b64encode(bytes(range(256)) * 40).decode()
             picture = ImageContent(type="image", data=data, mime_type="image/png")
@@ -55,7 +58,7 @@ class ToolServer:
         def big(megabytes: int) -> str:
             return "x" * (megabytes * 2**20)
 
-        for reading in (echo, hang, fail, binary, big):
+        for reading in (echo, hang, fail, fail_at_length, binary, big):
             self.server.add_tool(reading, annotations=READS, structured_output=False)
         self.describe(DESCRIPTION)
 
@@ -160,14 +163,46 @@ async def _go_wrong(fault: str, identity: Any, send: Send) -> None:
             for _ in range(2000):
                 await send({"type": "http.response.body", "body": line * 100, "more_body": True})
                 await asyncio.sleep(0)
-        case "schema":
-            tools = [{"name": "odd", "inputSchema": None}, {"name": "echo"}]
-            result = {"jsonrpc": "2.0", "id": identity, "result": {"tools": tools}}
-            await _send(send, 200, "application/json", json.dumps(result).encode())
+        case "schema" | "pattern" | "wide" | "name":
+            await _answer(send, identity, {"tools": _odd_tools(fault)})
+        case "structured":
+            await _answer(
+                send,
+                identity,
+                {
+                    "content": [{"type": "text", "text": "ran"}],
+                    "structuredContent": {"a": "a" * 30 + "!"},
+                },
+            )
+        case "words" | "mismatch":
+            # Servers answer -32020 to a call that lacks a header, before they run it.
+            error = {"code": -32020 if fault == "mismatch" else -32050, "message": "x" * 2**20}
+            told = {"jsonrpc": "2.0", "id": identity, "error": error}
+            await _send(send, 200, "application/json", json.dumps(told).encode())
         case "cut":
             head = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
             await send({"type": "http.response.start", "status": 200, "headers": head})
             await send({"type": "http.response.body", "body": b'{"jsonrpc"', "more_body": False})
+
+
+async def _answer(send: Send, identity: Any, result: dict[str, Any]) -> None:
+    newer = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    told = {"jsonrpc": "2.0", "id": identity, "result": {**newer, **result}}
+    await _send(send, 200, "application/json", json.dumps(told).encode())
+
+
+def _odd_tools(fault: str) -> list[dict[str, Any]]:
+    takes_anything = {"type": "object"}
+    backtracks = {"type": "object", "properties": {"a": {"pattern": "^(a+)+$"}}}
+    match fault:
+        case "pattern":
+            return [{"name": "echo", "inputSchema": takes_anything, "outputSchema": backtracks}]
+        case "wide":
+            wide = {"name": "wide", "description": "x" * 100_000}
+            return [{**wide, "inputSchema": takes_anything}]
+        case "name":
+            return [{"name": "x" * 201, "inputSchema": takes_anything}]
+    return [{"name": "odd", "inputSchema": None}, {"name": "echo"}]
 
 
 def main() -> None:

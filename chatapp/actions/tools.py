@@ -11,12 +11,10 @@ from chatapp.actions.subject import subject
 from chatapp.conversations.tools import approvals, servers
 from chatapp.conversations.tools.approvals import Decision
 from chatapp.conversations.tools.servers import ServerChoice
+from chatapp.live.view_models import MUCH_FOR_TOOLS
 from chatapp.tools import sealing
 from compression.tools.approval import exact
 from compression.tools.tool import Tool
-
-#: Share of the budget above which the definitions of tools deserve a warning.
-MUCH = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +49,19 @@ class ToolsPage:
     servers: tuple[ServerTools, ...]
     always_allowed: tuple[str, ...]
     """Tools whose calls are not asked about here."""
+    tokens: int
+    """Of all definitions that the next request carries, those of built-in tools too."""
     budget: int
 
     @property
-    def tokens(self) -> int:
-        """Of the definitions that each request carries."""
-        return sum(one.tokens for one in self.servers if one.choice.on and one.choice.usable)
-
-    @property
     def share(self) -> float:
-        """The same as a share of the budget."""
+        """The tokens as a share of the budget."""
         return round(self.tokens / self.budget, 4)
 
     @property
     def warning(self) -> str:
         """A sentence if they take too much of every request; empty otherwise."""
-        if self.share <= MUCH:
+        if self.share <= MUCH_FOR_TOOLS:
             return ""
         return (
             f"The definitions of these tools take about {self.tokens:,} tokens of every request, "
@@ -89,19 +84,22 @@ async def tools_page(user_id: int, code: str) -> ToolsPage:
     mine = await subject(user_id, code)
     found, always = await servers.achoices(user_id, code)
     listed = [(one, wiring.mcp_tools().tools_of(mine.conversation_id, one.access)) for one in found]
-    counted = await asyncio.to_thread(_tokens, [tools for _, tools in listed])
+    offered = await wiring.services().tools(mine.snapshot, mine.sizes)
+    counted = await asyncio.to_thread(_tokens, [*(tools for _, tools in listed), offered])
+    *each, whole = (round(count * mine.profile.calibration) for count in counted)
     return ToolsPage(
         servers=tuple(
-            ServerTools(choice=choice, tools=tools, tokens=round(count * mine.profile.calibration))
-            for (choice, tools), count in zip(listed, counted, strict=True)
+            ServerTools(choice=choice, tools=tools, tokens=tokens)
+            for (choice, tools), tokens in zip(listed, each, strict=True)
         ),
         always_allowed=tuple(always),
+        tokens=whole,
         budget=mine.sizes.budget,
     )
 
 
 def _tokens(offers: list[tuple[Tool, ...]]) -> list[int]:
-    """Ruler tokens of the definitions of each server's tools."""
+    """Ruler tokens of the definitions in each of several offers."""
     count = wiring.services().counter.count
     return [sum(count(exact(one.definition())) for one in tools) for tools in offers]
 
@@ -117,11 +115,13 @@ async def ask_again(user_id: int, code: str, tool: str) -> None:
 
 
 async def keep_key(user_id: int, server: str, key: str) -> None:
-    """Store the person's own key for a server, encrypted; an empty one is removed.
-
-    Raises NotFound, InvalidInput.
-    """
+    """Store the person's own key for a server, encrypted. Raises NotFound, InvalidInput."""
     await servers.akeep_key(user_id, server, sealing.seal(key))
+
+
+async def remove_key(user_id: int, server: str) -> None:
+    """Delete the person's own key for a server. Raises NotFound, InvalidInput."""
+    await servers.akeep_key(user_id, server, "")
 
 
 async def decide(

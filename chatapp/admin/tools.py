@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 
 from chatapp import wiring
 from chatapp.admin.acts import Recorded
-from chatapp.conversations.tools import definitions
+from chatapp.conversations.tools import definitions, servers
 from chatapp.conversations.tools.servers import access_to
 from chatapp.models import PersonalKey, ToolDefinition, ToolServer
 from chatapp.text.safety import visible
@@ -36,6 +36,10 @@ else:
 
 _HEADER_NAME = r"\A[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z"
 _BUTTONS = ("_read", "_approve", "_withdraw")
+MOVED = (
+    "Requests go to another place now, so the keys that were stored for this server were deleted, "
+    "and the approvals of its tools were taken back. Enter the keys again, and read the tools."
+)
 
 
 class ToolServerForm(ModelForm):
@@ -94,7 +98,9 @@ class ToolServerForm(ModelForm):
             return ""
         try:
             parts = urlsplit(address)
-            usable = parts.scheme in {"http", "https"} and parts.hostname and not parts.username
+            usable = (
+                parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc
+            )
             # Raises for a port that is none.
             usable = usable and parts.port != 0
         except ValueError:
@@ -144,7 +150,7 @@ class ToolServerAdmin(Recorded, ModelAdmin):
     @admin.display(description="waiting for approval")
     def waiting(self, server: ToolServer) -> str:
         """The number of definitions that are new or changed."""
-        rows = list(server.definitions.all())
+        rows = server.definitions.defer("reported", "approved")
         return str(sum(not one.offered and not one.missing for one in rows) or "")
 
     @admin.display(description="definitions last read")
@@ -188,12 +194,24 @@ class ToolServerAdmin(Recorded, ModelAdmin):
         return allowed and (obj is None or not obj.command or request.user.is_superuser)
 
     def save_model(self, request: HttpRequest, obj: ToolServer, form: Any, change: bool) -> None:
-        """Store it, with a new key encrypted."""
-        if form.cleaned_data.get("remove_key"):
+        """Store it, with a new key encrypted.
+
+        What was entrusted to a server ends when requests go elsewhere, or name the key otherwise:
+        whoever may change the address could otherwise have the keys sent to their own computer.
+        """
+        before = ToolServer.objects.get(pk=obj.pk) if change else None
+        moved = before is not None and _place(before) != _place(obj)
+        if moved or form.cleaned_data.get("remove_key"):
             obj.sealed_key = ""
         if key := form.cleaned_data.get("key"):
             obj.sealed_key = sealing.seal(key)
         super().save_model(request, obj, form, change)
+        if moved:
+            servers.distrust(obj.pk)
+            self.message_user(request, MOVED, messages.WARNING)
+        if moved or before is None or before.name != obj.name:
+            # They were given to whatever had this name until now.
+            servers.forget_permissions(obj.name)
 
     def change_view(
         self,
@@ -243,6 +261,13 @@ class ToolServerAdmin(Recorded, ModelAdmin):
         sentence = f"{act} {visible(', '.join(names))}."
         self.log_change(request, server, sentence)
         self.message_user(request, sentence)
+
+
+def _place(server: ToolServer) -> tuple[object, ...]:
+    """What a key is sent to, and as what: another path of the same host is no other place."""
+    parts = urlsplit(server.address)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, port, server.command, server.credential_name
 
 
 def _able(server: ToolServer, seen: dict[str, str]) -> dict[str, str]:

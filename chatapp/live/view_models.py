@@ -199,6 +199,10 @@ class Carried:
     """Lines as they were in the summary then; their sources are that conversation's messages."""
 
 
+#: Share of the budget above which the definitions of tools deserve a warning.
+MUCH_FOR_TOOLS = 0.1
+
+
 @dataclass(frozen=True, kw_only=True)
 class ContextView(View):
     """Usage of the next request, by part: :func:`chatapp.context.request.tokens_by_part`."""
@@ -220,6 +224,16 @@ class ContextView(View):
     threshold: float
     estimated: bool = False
     """Counted without a tokenizer; shown with ``~``."""
+
+    @property
+    def tools_share(self) -> float:
+        """Share of the budget that the definitions of the tools offered last take."""
+        return self.tools / self.budget
+
+    @property
+    def tools_take_much(self) -> bool:
+        """Whether that deserves a warning."""
+        return self.tools_share > MUCH_FOR_TOOLS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 #: In a list of hosts: every host.
@@ -20,6 +20,15 @@ _ROUTED = IPv6Network("2000::/3")
 _6TO4 = IPv6Network("2002::/16")
 # NAT64 (RFC 6052): the last four bytes are the IPv4 address that is connected to.
 _NAT64 = IPv6Network("64:ff9b::/96")
+# Where clouds serve keys and instructions to their machines, besides link-local addresses: Amazon
+# and Google (IPv6), Azure, Alibaba, Oracle.
+_OF_CLOUDS = (
+    ip_network("fd00:ec2::/32"),
+    ip_network("fd20:ce::/32"),
+    ip_network("168.63.129.16/32"),
+    ip_network("100.100.100.200/32"),
+    ip_network("192.0.0.192/32"),
+)
 
 
 class AddressRefused(OSError):
@@ -29,10 +38,12 @@ class AddressRefused(OSError):
 def may_connect(address: str, *, private: bool) -> bool:
     """Whether a connection may go to an IP address; with ``private`` also inside one's network.
 
-    Link-local addresses, where clouds serve the keys of their machines, are refused always, and
-    so are those that name no single machine.
+    Addresses where clouds serve the keys of their machines, as link-local ones, are refused always,
+    and so are those that name no single machine.
     """
     ip = _innermost(ip_address(address.partition("%")[0]))
+    if any(ip in network for network in _OF_CLOUDS):
+        return False
     if ip.is_unspecified or ip.is_multicast or ip.is_link_local:
         return False
     return private or _is_public(ip)

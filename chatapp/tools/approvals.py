@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from chatapp.conversations.tools import approvals
 from chatapp.conversations.tools.approvals import Change, Question
 from chatapp.models import ApprovalState
+from compression.database import AWAY
 from compression.exceptions import ToolFailed
 from compression.tools.approval import Approve, exact, fingerprint
 from compression.tools.tool import Tool
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 #: Seconds between two looks at the database, for answers that another process stored.
 LOOK_EVERY = 1.0
@@ -58,15 +65,16 @@ class Approvals:
             event.set()
 
     async def _approve(self, question: Question) -> bool:
-        asked = await approvals.aask(question)
+        asked = await _patiently(partial(approvals.aask, question))
         if asked is None:
             return True
         event = self._answered[asked.approval] = asyncio.Event()
         try:
-            await self._announce(asked)
+            await self._told(asked)
             state = await _answer(asked.approval, event)
-        except asyncio.CancelledError:
-            # Stop: nobody has to decide any more. The turn waits, so that its end comes after this.
+        except BaseException:
+            # Stop, or an error: nobody has to decide any more. The turn waits, so that its end
+            # comes after this.
             await asyncio.shield(self._close(asked.approval, ApprovalState.WITHDRAWN))
             raise
         finally:
@@ -78,18 +86,44 @@ class Approvals:
         return True
 
     async def _close(self, approval: int, state: ApprovalState) -> None:
-        change = await approvals.aclose(approval, state)
-        if change is not None:
+        """End a question. Never raises: no answer counts after its time, or after its turn."""
+        try:
+            change = await approvals.aclose(approval, state)
+        except Exception:
+            logger.exception("The question %s could not be closed.", approval)
+        else:
+            if change is not None:
+                await self._told(change)
+
+    async def _told(self, change: Change) -> None:
+        """Announce what is stored. Never raises: viewers look for changes by themselves."""
+        try:
             await self._announce(change)
+        except Exception:
+            logger.exception("The question %s could not be announced.", change.approval)
 
 
 async def _answer(approval: int, event: asyncio.Event) -> ApprovalState:
     """The state of a question once it no longer waits."""
     while True:
         event.clear()
-        state = await approvals.astate_of(approval)
+        state = await _patiently(partial(approvals.astate_of, approval))
         if state is not ApprovalState.WAITING:
             return state
         with suppress(TimeoutError):
             async with asyncio.timeout(LOOK_EVERY):
                 await event.wait()
+
+
+async def _patiently(unit: Callable[[], Awaitable[R]]) -> R:
+    """The result of a unit of work, which is tried again while the database is away.
+
+    Raises what the unit raises, once a question would have expired.
+    """
+    for _ in range(int(approvals.LIFETIME.total_seconds() / LOOK_EVERY)):
+        try:
+            return await unit()
+        except AWAY as error:
+            logger.warning("A question about a call waits for the database: %s", error)
+            await asyncio.sleep(LOOK_EVERY)
+    return await unit()

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 from django.conf import settings
 
+from chatapp.text.safety import without_hidden
 from chatapp.tools.addresses import Reach
 from chatapp.tools.outbound import BodyTooLarge, outbound_client
 from chatapp.tools.pages import TooDeep, page_text
@@ -25,6 +26,8 @@ MOST_BYTES = 2 * 1024 * 1024
 SECONDS = 20.0
 _CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 _ENCODING = re.compile(r"utf-8|utf-16.*|ascii|(iso|cp|mac|koi|shift|euc|gb|big5|hz|tis).*")
+# Characters of an address or a kind that is told.
+_SHOWN = 500
 # Where an HTML page has to name its encoding.
 _HEAD_BYTES = 1024
 _READABLE = re.compile(r"text/.*|application/([\w.+-]*\+)?(json|xml)|application/javascript")
@@ -98,15 +101,18 @@ def _check(address: str) -> None:
 def _kind(response: httpx2.Response) -> str:
     """The content type of a page that can be read. Raises ToolFailed for any other answer."""
     if response.has_redirect_location:
+        location = without_hidden(response.headers["Location"])
+        if len(location) > _SHOWN:
+            raise ToolFailed("The page has moved to a very long address, which is not followed.")
         raise ToolFailed(
-            f"The page has moved to {response.headers['Location']}. Redirects are not followed; "
-            "call again with that address if it is the right one."
+            f"The page has moved to {location}. Redirects are not followed; call again with that "
+            "address if it is the right one."
         )
     if not response.is_success:
         raise ToolFailed(f"The server answered {response.status_code} {response.reason_phrase}.")
     kind = str(response.headers.get("Content-Type", "")).partition(";")[0].strip().lower()
     if not _READABLE.fullmatch(kind):
-        raise ToolFailed(f"The page is {kind or 'of no known kind'}, which is no text.")
+        raise ToolFailed(f"The page is {kind[:_SHOWN] or 'of no known kind'}, which is no text.")
     return kind
 
 

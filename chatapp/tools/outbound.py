@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 
 import aiohttp
 import httpx2
@@ -10,8 +12,9 @@ import httpx2
 from chatapp.llm.openai_compatible.transport import AiohttpTransport
 from chatapp.tools.addresses import AddressRefused, Reach
 
-#: Requests of one client under way at once. A connection to a tool server holds one or two open.
-MOST_REQUESTS = 16
+#: Requests of one client under way at once: more than a reply makes calls, each of which may be
+#: cancelled by another request, beside what a connection to a tool server holds open.
+MOST_REQUESTS = 40
 #: Lines of a stream of events. A result has a few; a server could send notes without an end, and
 #: each costs far more than its bytes.
 MOST_LINES = 10_000
@@ -43,10 +46,10 @@ def outbound_client(
 ) -> httpx2.AsyncClient:
     """A client for requests within ``reach``.
 
-    An answer's body may have ``most_bytes``; a wait for its next piece may take ``seconds``. No
-    redirect is followed; without ``redirects`` one is an error, for callers that would follow it.
-    Answers are not compressed, since a small body could become a huge one. Requests raise
-    httpx2.RequestError, among them HostRefused and BodyTooLarge.
+    An answer's body may have ``most_bytes``; a wait for its head or its next piece may take
+    ``seconds``. No redirect is followed; without ``redirects`` one is an error, for callers that
+    would follow it. Answers are not compressed, since a small body could become a huge one.
+    Requests raise httpx2.RequestError, among them HostRefused and BodyTooLarge.
     """
     return httpx2.AsyncClient(
         transport=_Outbound(reach, most_bytes, redirects=redirects),
@@ -69,8 +72,11 @@ class _Outbound(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if not self._reach.allows(request.url.host):
             raise HostRefused(f"{request.url.host} is not among the configured hosts.")
+        # The transport below bounds only the connecting.
+        seconds = request.extensions.get("timeout", {}).get("read")
         try:
-            response = await self._inner.handle_async_request(request)
+            async with _within(seconds):
+                response = await self._inner.handle_async_request(request)
         except httpx2.ConnectError as error:
             if _refused(error):
                 raise HostRefused(
@@ -87,11 +93,21 @@ class _Outbound(httpx2.AsyncBaseTransport):
         assert isinstance(stream, httpx2.AsyncByteStream)
         kind = response.headers.get("Content-Type", "").lower()
         most_lines = MOST_LINES if kind.startswith("text/event-stream") else None
-        response.stream = _Bounded(stream, self._most_bytes, most_lines)
+        response.stream = _Bounded(stream, self._most_bytes, most_lines, seconds)
         return response
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@asynccontextmanager
+async def _within(seconds: float | None) -> AsyncIterator[None]:
+    """Bound a wait for a server. Raises httpx2.ReadTimeout."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise httpx2.ReadTimeout("The server said nothing for too long.") from None
 
 
 def _refused(error: BaseException) -> bool:
@@ -105,23 +121,33 @@ def _refused(error: BaseException) -> bool:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with an error when it is too long."""
+    """A body that ends with an error when it is too long, or when it stops."""
 
     def __init__(
-        self, inner: httpx2.AsyncByteStream, most_bytes: int, most_lines: int | None
+        self,
+        inner: httpx2.AsyncByteStream,
+        most_bytes: int,
+        most_lines: int | None,
+        seconds: float | None,
     ) -> None:
         self._inner = inner
         self._left = most_bytes
         self._lines_left = most_lines
+        self._seconds = seconds
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._inner:
+        pieces = aiter(self._inner)
+        while (piece := await self._next(pieces)) is not None:
             self._left -= len(piece)
             if self._lines_left is not None:
                 self._lines_left -= piece.count(b"\n")
             if self._left < 0 or (self._lines_left is not None and self._lines_left < 0):
                 raise BodyTooLarge("The answer is too long.")
             yield piece
+
+    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes | None:
+        async with _within(self._seconds):
+            return await anext(pieces, None)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

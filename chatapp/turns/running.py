@@ -93,6 +93,12 @@ class TurnDriver:
         """Run one turn from its first to its last write. Never raises."""
         with activity_log.about(conversation=stream.job.conversation_id, turn=stream.job.turn):
             ending = await self._ending_of(stream)
+        if self._services.end_tools is not None:
+            # Before the last write: after it the conversation's next turn may have begun.
+            self._spawn(
+                self._services.end_tools(stream.job.conversation_id),
+                f"end of the tools of turn {stream.job.turn}",
+            )
         last_write = asyncio.create_task(self._finish(stream, ending))
         while not last_write.done():
             try:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from typing import Any
 
 from chatapp.context.request import tokens_by_part
 from chatapp.conversations.messages import reading
@@ -51,8 +52,10 @@ class Services:
     """Gives the tools that a request offers."""
     tool_rounds: int = MOST_ROUNDS
     """Requests of one turn that offer tools."""
+    end_tools: Callable[[int], Coroutine[Any, Any, None]] | None = None
+    """Ends what the tools of a conversation's turn hold open, such as connections."""
     approve: Callable[[int, int], Approve] | None = None
-    """By conversation and turn, what its calls are approved by; None: every call runs."""
+    """By conversation and turn, what its calls are approved by; None: only reading tools run."""
 
     def engine(self, profile: Profile) -> Engine:
         """Compression's engine for conversations of this model."""

@@ -260,7 +260,7 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
-        return "true" if value else ""
+        return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
     raise InvalidInput("Each field of the request must be a text or a number.")

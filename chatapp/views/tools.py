@@ -32,9 +32,11 @@ async def change(request: HttpRequest, code: str) -> HttpResponseBase:
 
 
 async def _change(person: int, code: str, fields: dict[str, str]) -> None:
-    """``ask_again``: a tool; or with ``server``, ``on`` or the person's ``key``."""
+    """``ask_again``: a tool; or with ``server``: ``on``, a ``key``, or ``remove_key``."""
     if tool := fields.get("ask_again"):
         await tools.ask_again(person, code, tool)
+    elif fields.get("remove_key") == "true":
+        await tools.remove_key(person, fields.get("server", ""))
     elif "key" in fields:
         await tools.keep_key(person, fields.get("server", ""), forms.tool_key(fields))
     elif fields.get("on") in {"true", "false"}:

@@ -23,6 +23,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from compression.exceptions import ToolFailed
 from compression.ports import TokenCounter
 from compression.tools.approval import Approve
 from compression.tools.arguments import as_json, as_object
@@ -74,7 +75,10 @@ class Answer:
 
 
 class ToolLoop:
-    """The rounds and calls of one turn."""
+    """The rounds and calls of one turn.
+
+    ``approve`` is asked before a tool runs that is not read-only; without it none such runs.
+    """
 
     def __init__(
         self,
@@ -149,11 +153,12 @@ class ToolLoop:
 
     async def _run(self, call: MadeCall, checked: Checked, limits: Limits) -> Outcome:
         async def approve() -> bool:
-            assert self._approve is not None
+            if self._approve is None:
+                raise ToolFailed("Nobody can approve calls here, so it did not run.")
             return await self._approve(checked.tool, call.id, checked.arguments)
 
-        asks = self._approve is not None and not checked.tool.read_only
-        return await run(checked, limits, self._counter, approve=approve if asks else None)
+        asked = None if checked.tool.read_only else approve
+        return await run(checked, limits, self._counter, approve=asked)
 
 
 def _made(identity: str, call: WrittenCall, checked: Checked | str) -> MadeCall:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.async_api import BrowserContext, Locator, expect
 
 from tests.browser.screen import Screen
 from tests.browser.test_accessibility import findings
+from tests.chatapp.tools.mcp.serving import Server
 from tests.servers import RunningServer, manage
 from tests.upstreams import RunningUpstream
 
@@ -97,3 +99,54 @@ async def test_a_reload_shows_it_and_stop_ends_it(
     await expect(screen.articles.last).to_contain_text("Stopped")
     await expect(_question(screen)).to_have_count(0)
     await expect(screen.feed).to_contain_text(re.compile("the reply ended before you answered"))
+
+
+WRITES = {
+    "steps": [
+        {"tool": {"name": "tests__write", "arguments": '{"text": "Buy milk"}'}},
+        {"finish": "tool_calls"},
+        {"done": True},
+    ]
+}
+SET_UP = """
+from asgiref.sync import async_to_sync
+from chatapp import wiring
+from chatapp.conversations.tools import definitions
+from chatapp.conversations.tools.servers import access_to
+from chatapp.models import ToolServer
+row = ToolServer.objects.create(name="tests", address="{address}", private_addresses=True,
+    everyone=True, on_by_default=True)
+assert async_to_sync(wiring.mcp_tools().read)(access_to(row)) == ""
+definitions.approve(row.pk, dict(row.definitions.values_list("name", "reported_sha256")), "root")
+"""
+TAKE_AWAY = "from chatapp.models import ToolServer; ToolServer.objects.all().delete()"
+
+
+@pytest.fixture
+def notes(product: RunningServer) -> Iterator[Server]:
+    """A tool server that every conversation of the product may use while the test runs."""
+    server = Server()
+    try:
+        manage(product, "shell", "-c", SET_UP.format(address=f"{server.origin}/mcp"))
+        yield server
+        manage(product, "shell", "-c", TAKE_AWAY)
+    finally:
+        server.kill()
+
+
+async def test_t02_t06_a_real_call_runs_when_it_is_allowed(
+    screen: Screen, model: RunningUpstream, notes: Server
+) -> None:
+    """T02, T06: from the model's call to the server and back, with a person between.
+
+    Breaks when: the product runs turns without asking anybody.
+    """
+    model.script(WRITES, {"text": "It is kept."})
+    await screen.send("Write it down.")
+    question = screen.page.get_by_role("group", name="Approve tests__write")
+    await expect(question).to_contain_text('"text": "Buy milk"')
+    assert notes.control()["written"] == []
+    await question.get_by_role("button", name="Allow once").click()
+    await expect(screen.articles.last).to_contain_text("It is kept.")
+    assert notes.control()["written"] == ["Buy milk"]
+    assert screen.complaints == []

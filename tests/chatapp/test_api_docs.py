@@ -24,9 +24,14 @@ from django.urls import resolve
 from chatapp import wiring
 from chatapp.accounts.signin_links import signin_link
 from chatapp.asgi import application
+from chatapp.conversations.tools import approvals
+from chatapp.conversations.turns import sending
 from chatapp.live import events
-from chatapp.models import Conversation
+from chatapp.models import Conversation, Message
 from chatapp.turns.announcer import common
+from compression.database import in_database_thread
+from compression.tools.approval import exact, fingerprint
+from tests.chatapp.talking import begin, end
 from tests.chatapp.viewing import PATIENCE
 from tests.chatapp.views.test_routes import ADMIN, ROUTES
 from tests.fake_scripts import (
@@ -277,6 +282,37 @@ def test_every_route_and_every_event_is_on_the_page() -> None:
 _link = sync_to_async(signin_link)
 
 
+def _call_that_waits(alice: User, code: str) -> tuple[sending.Accepted, dict[str, str]]:
+    """A turn that waits for a person to allow a call, and what the page names of the question."""
+    accepted = begin(alice, code, "Write it down.")
+    call_id, given = "a1b2c3d4e", {"text": "Buy milk"}
+    function = {"name": "notes__add", "arguments": exact(given)}
+    call = {"id": call_id, "type": "function", "function": function}
+    Message.objects.filter(pk=accepted.reply_id).update(tool_calls=[call])
+    approvals.ask(
+        approvals.Question(
+            conversation_id=accepted.conversation_id,
+            turn=accepted.turn,
+            call_id=call_id,
+            tool="notes__add",
+            definition_sha256="d" * 64,
+            arguments=exact(given),
+            arguments_sha256=fingerprint(given),
+        )
+    )
+    return accepted, {"call_id": call_id, "fingerprint": fingerprint(given)}
+
+
+def _answered(accepted: sending.Accepted) -> None:
+    """The end of that turn, as one of words alone: nobody runs the call."""
+    Message.objects.filter(pk=accepted.reply_id).update(tool_calls=[])
+    end(accepted)
+
+
+_acall_that_waits = in_database_thread(_call_that_waits)
+_aanswered = in_database_thread(_answered)
+
+
 async def _run_the_examples(client: Client, alice: User) -> Socket:
     """Waits for each reply before it goes on, but for the one that goes on until it is stopped."""
     names, socket, telling = client.shapes.names, None, False
@@ -288,7 +324,15 @@ async def _run_the_examples(client: Client, alice: User) -> Socket:
             *_, names["uid"], names["token"], _ = (await _link(alice, "")).split("/")
         if socket is None and "/messages/" in request.first:
             socket = await client.follow()
+        waiting = None
+        if request.first.endswith("/decide/"):
+            waiting, named = await _acall_that_waits(alice, names["code"])
+            names.update(named)
         await client.run(request, answer)
+        if waiting is not None:
+            await _aanswered(waiting)
+            # What another process stores, viewers are told to look for.
+            await wiring.bus().nudge(waiting.conversation_id)
         if socket is not None and STORY in request.body:
             telling = True
             await socket.until_the_story_begins()

@@ -222,3 +222,9 @@ def test_deployments_on_one_redis_do_not_meet(tmp_path: Path, setting: str) -> N
         if line.startswith(f"{setting} = ")
     }
     assert len(told) == 2
+
+
+def test_earlier_secret_keys(tmp_path: Path) -> None:
+    """Breaks when: whoever changes the secret key cannot name the one before."""
+    told = manage(tmp_path, "diffsettings", SECRET_KEY_FALLBACKS=f"{KEY[::-1]}, another").stdout
+    assert f"SECRET_KEY_FALLBACKS = {[KEY[::-1], 'another']}" in told

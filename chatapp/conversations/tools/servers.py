@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet, prefetch_related_objects
 
 from chatapp.conversations.ownership import owned
+from chatapp.conversations.tools.definitions import NOT_APPROVED
 from chatapp.errors import InvalidInput, NotFound
-from chatapp.models import Conversation, PersonalKey, ToolPermission, ToolServer, ToolSwitch
+from chatapp.models import (
+    Conversation,
+    PersonalKey,
+    ToolDefinition,
+    ToolPermission,
+    ToolServer,
+    ToolSwitch,
+)
 from compression.database import in_database_thread
 
 
@@ -82,22 +90,34 @@ def access_to(server: ToolServer, sealed_key: str = "") -> ServerAccess:
     )
 
 
-def _choices(conversation: Conversation) -> list[ServerChoice]:
-    servers = list(_allowed(conversation.owner_id).prefetch_related("definitions"))
+def _choices(
+    conversation: Conversation, servers: QuerySet[ToolServer], *, only_on: bool = False
+) -> list[ServerChoice]:
+    """Those of the servers that the conversation's owner may use, or only those switched on."""
     if not servers:
         return []
     switches = dict(
         ToolSwitch.objects.filter(conversation=conversation).values_list("server_id", "on")
     )
+    found = [
+        (server, on)
+        for server in servers
+        if (on := switches.get(server.pk, server.on_by_default)) or not only_on
+    ]
+    # Definitions may have megabytes: only those of these servers, and not what was reported last.
+    definitions = ToolDefinition.objects.defer("reported")
+    prefetch_related_objects(
+        [server for server, _ in found], Prefetch("definitions", queryset=definitions)
+    )
     keys = dict(
-        PersonalKey.objects.filter(person_id=conversation.owner_id, server__in=servers).values_list(
+        PersonalKey.objects.filter(person_id=conversation.owner_id).values_list(
             "server_id", "sealed_key"
         )
     )
     return [
         ServerChoice(
             name=server.name,
-            on=switches.get(server.pk, server.on_by_default),
+            on=on,
             personal_keys=server.personal_keys,
             has_key=server.pk in keys,
             access=access_to(server, keys.get(server.pk, "")),
@@ -105,16 +125,28 @@ def _choices(conversation: Conversation) -> list[ServerChoice]:
                 not one.offered and not one.missing for one in server.definitions.all()
             ),
         )
-        for server in servers
+        for server, on in found
     ]
 
 
-def switched_on(conversation_id: int) -> tuple[ServerAccess, ...]:
-    """The servers whose tools the next request of a conversation offers."""
+def switched_on(conversation_id: int, server_id: int | None = None) -> tuple[ServerAccess, ...]:
+    """The servers whose tools the next request of a conversation offers, or one of them."""
     row = Conversation.objects.filter(pk=conversation_id, deleted_at=None).first()
     if row is None:
         return ()
-    return tuple(one.access for one in _choices(row) if one.on and one.usable)
+    servers = _allowed(row.owner_id)
+    if server_id is not None:
+        servers = servers.filter(pk=server_id)
+    return tuple(one.access for one in _choices(row, servers, only_on=True) if one.usable)
+
+
+def still_offered(conversation_id: int, server: ServerAccess, tool: PinnedTool) -> bool:
+    """Whether a tool that a request offered may be called, at the same place with the same key."""
+    setup = replace(server, tools=())
+    return any(
+        replace(one, tools=()) == setup and tool in one.tools
+        for one in switched_on(conversation_id, server.server_id)
+    )
 
 
 def choices(user_id: int, code: str) -> tuple[list[ServerChoice], list[str]]:
@@ -124,7 +156,8 @@ def choices(user_id: int, code: str) -> tuple[list[ServerChoice], list[str]]:
     """
     row = owned(user_id, code)
     allowed = ToolPermission.objects.filter(conversation=row).order_by("tool")
-    return _choices(row), list(dict.fromkeys(allowed.values_list("tool", flat=True)))
+    servers = _allowed(row.owner_id)
+    return _choices(row, servers), list(dict.fromkeys(allowed.values_list("tool", flat=True)))
 
 
 @transaction.atomic
@@ -166,6 +199,22 @@ def _server(user_id: int, name: str) -> ToolServer:
     return found
 
 
+@transaction.atomic
+def distrust(server_id: int) -> None:
+    """Take back what was entrusted to a server that is now at another place.
+
+    These are the keys that people entered for it, and the approvals of its tools.
+    """
+    PersonalKey.objects.filter(server_id=server_id).delete()
+    ToolDefinition.objects.filter(server_id=server_id).update(**NOT_APPROVED)
+
+
+def forget_permissions(server: str) -> None:
+    """Have calls of tools of a server of this name asked about again, in every conversation."""
+    # Models are told ``server__tool``, and no server has ``_`` in its name.
+    ToolPermission.objects.filter(tool__startswith=f"{server}__").delete()
+
+
 def copy_choices(source: Conversation, target: Conversation) -> None:
     """Give a conversation made from another the same switches; permissions are asked anew."""
     switches: Sequence[ToolSwitch] = [
@@ -176,6 +225,7 @@ def copy_choices(source: Conversation, target: Conversation) -> None:
 
 
 aswitched_on = in_database_thread(switched_on)
+astill_offered = in_database_thread(still_offered)
 achoices = in_database_thread(choices)
 aswitch = in_database_thread(switch)
 aask_again = in_database_thread(ask_again)

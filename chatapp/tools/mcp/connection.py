@@ -20,8 +20,12 @@ R = TypeVar("R")
 
 #: Seconds to connect and agree on a protocol.
 CONNECT_SECONDS = 10.0
+#: Seconds for a connection to end, before what still keeps it is ended too.
+CLOSE_SECONDS = 5.0
 #: Seconds after its last call that a connection is kept.
 IDLE_SECONDS = 60.0
+#: Said of a call whose answer never came.
+UNKNOWN = "It is not known whether the call took effect."
 
 
 class ConnectionBroken(Exception):
@@ -73,12 +77,20 @@ class Connection:
         finally:
             result.cancel()
 
+    def retire(self) -> None:
+        """Have whoever comes next make a new connection. What is under way goes on to its end."""
+        if self._queue is not None:
+            self._retire(self._queue)
+
     async def aclose(self) -> None:
-        """End the connection and whatever waits for it."""
-        owners = list(self._owners)
-        for owner in owners:
-            owner.cancel()
-        await asyncio.gather(*owners, return_exceptions=True)
+        """End the connection and whatever waits for it, within a few seconds."""
+        owners = set(self._owners)
+        # First in order. The SDK takes its leave of the server, which may never answer that.
+        for _ in range(2):
+            for owner in owners:
+                owner.cancel()
+            if owners:
+                _, owners = await asyncio.wait(owners, timeout=CLOSE_SECONDS)
 
     async def _own(self, queue: asyncio.Queue[_Item | None]) -> None:
         under_way: dict[asyncio.Task[None], asyncio.Future[Any]] = {}
@@ -101,6 +113,10 @@ class Connection:
         finally:
             self._leave(queue)
             _give_up(queue, under_way, reason)
+
+    def _retire(self, queue: asyncio.Queue[_Item | None]) -> None:
+        self._leave(queue)
+        queue.put_nowait(None)
 
     def _leave(self, queue: asyncio.Queue[_Item | None]) -> None:
         """Have whoever comes next make a new connection."""
@@ -143,8 +159,7 @@ class Connection:
         except Exception as error:
             if isinstance(error, ConnectionBroken):
                 # Its owner learns later; who calls next must not be put into its queue.
-                self._leave(queue)
-                queue.put_nowait(None)
+                self._retire(queue)
             if not result.done():
                 result.set_exception(error)
         else:

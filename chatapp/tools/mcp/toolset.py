@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 from typing import Any
-from weakref import WeakValueDictionary
 
 from chatapp.conversations.tools import definitions as stored
-from chatapp.conversations.tools.servers import PinnedTool, ServerAccess, aswitched_on
+from chatapp.conversations.tools.servers import (
+    PinnedTool,
+    ServerAccess,
+    astill_offered,
+    aswitched_on,
+)
 from chatapp.tools.mcp import definitions
-from chatapp.tools.mcp.connection import Connection, ConnectionBroken, Session
+from chatapp.tools.mcp.connection import UNKNOWN, Connection, ConnectionBroken, Session
 from compression.exceptions import ToolFailed
+from compression.tools.running import SECONDS
 from compression.tools.tool import Tool
 
-logger = logging.getLogger(__name__)
-
-#: Seconds for one call, the look at the tool's definition before it included.
-CALL_SECONDS = 30.0
+#: Seconds for one call, the look at the tool's definition before it included. Less than any tool
+#: may take: otherwise the turn ends the call first, and the model is told less.
+CALL_SECONDS = SECONDS - 2
 
 OpenSession = Callable[[ServerAccess], AbstractAsyncContextManager[Session]]
 
@@ -28,12 +32,8 @@ OpenSession = Callable[[ServerAccess], AbstractAsyncContextManager[Session]]
 Call = Callable[[PinnedTool, Mapping[str, Any]], Awaitable[str]]
 
 
-def _tools(server: ServerAccess, call: Call) -> tuple[Tool, ...]:
-    """The approved tools of a server, as a model is told of them; ``call`` calls one."""
-    return tuple(_tool(server.name, one, call) for one in server.tools)
-
-
 def _tool(server: str, pinned: PinnedTool, call: Call) -> Tool:
+    """An approved tool of a server, as a model is told of it; ``call`` calls it."""
     raw = definitions.parsed(pinned.raw)
     return Tool(
         name=definitions.offered_name(server, pinned.name),
@@ -49,13 +49,13 @@ class McpTools:
     """The connections of this process's turns to tool servers.
 
     Nothing is connected to offer a tool: its approved definition is stored. A call first looks
-    whether the server still describes the tool like that.
+    whether it may still be made, and whether the server still describes the tool like that.
     """
 
     def __init__(self, open_session: OpenSession) -> None:
         self._open_session = open_session
-        # Tools hold their connection, which ends by itself some time after the last call.
-        self._held: WeakValueDictionary[tuple[int, int], _Held] = WeakValueDictionary()
+        self._held: dict[int, dict[ServerAccess, _Held]] = {}
+        self._ending: set[Connection] = set()
 
     async def tools(self, conversation_id: int) -> tuple[Tool, ...]:
         """What the next request of a conversation offers of its servers."""
@@ -69,7 +69,7 @@ class McpTools:
         held = _Held(server, self._open_session)
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                await held.listing()
+                reported = await held.reported()
         except ToolFailed as error:
             await stored.arecord_problem(server.server_id, error.message)
             return error.message
@@ -79,30 +79,55 @@ class McpTools:
             return problem
         finally:
             await held.connection.aclose()
+        await stored.arecord(server.server_id, reported)
         return ""
 
     def tools_of(self, conversation_id: int, server: ServerAccess) -> tuple[Tool, ...]:
         """The approved tools of one server, for a conversation."""
-        return _tools(server, self._to(conversation_id, server).call)
+        call = partial(self._call, conversation_id, server)
+        return tuple(_tool(server.name, one, call) for one in server.tools)
+
+    async def _call(
+        self,
+        conversation_id: int,
+        server: ServerAccess,
+        pinned: PinnedTool,
+        arguments: Mapping[str, Any],
+    ) -> str:
+        """Call a tool, if that may still be done; a person may have thought about it for minutes.
+
+        Raises ToolFailed.
+        """
+        if not await astill_offered(conversation_id, server, pinned):
+            raise ToolFailed(
+                "This tool is no longer offered here, so it did not run: it was withdrawn, or its "
+                "server was changed or switched off."
+            )
+        return await self._to(conversation_id, server).call(pinned, arguments)
 
     def _to(self, conversation_id: int, server: ServerAccess) -> _Held:
         """The connection to a server that a turn's rounds share; a new one if its setup changed."""
-        key = (conversation_id, server.server_id)
-        held = self._held.get(key)
-        if held is None or held.server != server:
-            held = self._held[key] = _Held(server, self._open_session)
-        return held
+        setup = replace(server, tools=())
+        held = self._held.setdefault(conversation_id, {})
+        if setup not in held:
+            held[setup] = _Held(setup, self._open_session)
+        return held[setup]
 
     async def release(self, conversation_id: int) -> None:
         """Close the connections of a conversation whose turn has ended."""
-        mine = [held for key, held in list(self._held.items()) if key[0] == conversation_id]
-        await asyncio.gather(*(held.connection.aclose() for held in mine))
+        held = self._held.pop(conversation_id, {})
+        await self._end([one.connection for one in held.values()])
 
     async def aclose(self) -> None:
         """Close every connection."""
-        held = list(self._held.values())
-        self._held.clear()
-        await asyncio.gather(*(one.connection.aclose() for one in held))
+        await asyncio.gather(*(self.release(one) for one in list(self._held)))
+        await self._end(list(self._ending))
+
+    async def _end(self, connections: Sequence[Connection]) -> None:
+        # Whoever waits for this may be cancelled; then the connections are closed with all others.
+        self._ending.update(connections)
+        await asyncio.gather(*(one.aclose() for one in connections))
+        self._ending.difference_update(connections)
 
 
 class _Held:
@@ -111,43 +136,51 @@ class _Held:
     def __init__(self, server: ServerAccess, open_session: OpenSession) -> None:
         self.server = server
         self.connection = Connection(partial(open_session, server))
-        self._listed: dict[str, str] | None = None
+        self._known: dict[str, str] | None = None
 
     async def call(self, pinned: PinnedTool, arguments: Mapping[str, Any]) -> str:
         """Call a tool, if it is still the one that was approved. Raises ToolFailed."""
-        name = self.server.name
+        name, sent = self.server.name, False
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                listed = await self.listing()
-                if listed.get(pinned.name) != pinned.raw:
-                    raise ToolFailed(
-                        f"The server {name} describes this tool differently now than when it was "
-                        "approved. It can be used again once an administrator has approved it."
-                    )
+                await self._compare(pinned)
+                sent = True
                 return await self.connection.run(
                     lambda session: session.call(pinned.name, arguments)
                 )
         except TimeoutError:
+            # What the server has not answered yet would hold up the calls after it.
+            self.connection.retire()
+            if not sent:
+                raise ToolFailed(
+                    f"The server {name} did not list its tools within {CALL_SECONDS:.0f} seconds, "
+                    "so the call did not run."
+                ) from None
             raise ToolFailed(
-                f"The server {name} gave no result within {CALL_SECONDS:.0f} seconds. It is not "
-                "known whether the call took effect."
+                f"The server {name} gave no result within {CALL_SECONDS:.0f} seconds. {UNKNOWN}"
             ) from None
         except ConnectionBroken as error:
             raise ToolFailed(
-                f"The connection to the server {name} broke: {error} It is not known whether the "
-                "call took effect."
+                f"The connection to the server {name} broke: {error} {UNKNOWN}"
             ) from None
 
-    async def listing(self) -> dict[str, str]:
-        """What the server lists now, which is stored if it is news."""
-        listed = await self._asked()
-        if listed != self._listed:
-            await stored.arecord(self.server.server_id, listed)
-            self._listed = listed
-        return listed
+    async def _compare(self, pinned: PinnedTool) -> None:
+        """Raises ToolFailed if the server does not describe a tool as it was approved."""
+        reported = await self.reported()
+        if reported != self._known:
+            await stored.aquarantine(self.server.server_id, reported)
+            self._known = reported
+        if reported.get(pinned.name) != pinned.raw:
+            raise ToolFailed(
+                f"The server {self.server.name} describes this tool differently now than when it "
+                "was approved. It can be used again once an administrator has approved it."
+            )
 
-    async def _asked(self) -> dict[str, str]:
-        """What the server lists. Asking changes nothing, so a broken connection is made anew."""
+    async def reported(self) -> dict[str, str]:
+        """What the server lists now. Raises ToolFailed.
+
+        Asking changes nothing, so with a broken connection it is done once more.
+        """
         tries = 2 if self.connection.is_open else 1
         while True:
             tries -= 1
@@ -158,5 +191,5 @@ class _Held:
                     raise ToolFailed(
                         f"The server {self.server.name} cannot be used now: {error}"
                     ) from None
-                # It may have restarted since the last call.
-                await self.connection.aclose()
+                # It may have restarted since the last call. Other calls may still be under way.
+                self.connection.retire()

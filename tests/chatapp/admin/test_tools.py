@@ -8,11 +8,20 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
+from django.utils.html import escape
 
+from chatapp.admin.tools import MOVED
 from chatapp.conversations.tools import definitions
-from chatapp.models import AccessRecord, ToolDefinition, ToolServer
-from chatapp.tools.sealing import unseal
+from chatapp.models import (
+    AccessRecord,
+    PersonalKey,
+    ToolDefinition,
+    ToolPermission,
+    ToolServer,
+)
+from chatapp.tools.sealing import seal, unseal
 from compression.tools.approval import exact
+from tests.chatapp.talking import new, row_of
 from tests.reviewing import browser_of, page
 
 pytestmark = pytest.mark.django_db
@@ -88,6 +97,7 @@ def test_it_works(root: Client) -> None:
         {"name": "x" * 25},
         {"address": "file:///etc/passwd"},
         {"address": "https://user:secret@tools.example.org/"},
+        {"address": "https://:secret@tools.example.org/"},
         {"address": "https://tools.example.org:99999/"},
         {"address": ""},
         {"command": "server --stdio"},
@@ -160,3 +170,84 @@ def test_staff_without_the_permission_approve_nothing() -> None:
     answer = viewer.post(address, {"_approve": "x", "definition": chosen(server)})
     assert answer.status_code == 403
     assert not ToolDefinition.objects.get().offered
+
+
+def entrusted() -> ToolServer:
+    """A server with keys and approvals."""
+    server = reported(**NOTES)
+    ToolServer.objects.filter(pk=server.pk).update(sealed_key=seal(KEY))
+    definitions.approve(server.pk, {"add": definitions.sha256_of(exact(NOTES))}, "root")
+    alice = User.objects.create_user("alice")
+    PersonalKey.objects.create(server=server, person=alice, sealed_key=seal("of alice"))
+    ToolPermission.objects.create(
+        conversation=row_of(new(alice)), tool="notes__add", definition_sha256="d" * 64
+    )
+    return server
+
+
+def kept(server: ToolServer) -> tuple[str, int, bool, int]:
+    """What is left of that."""
+    return (
+        unseal(ToolServer.objects.get().sealed_key),
+        PersonalKey.objects.count(),
+        ToolDefinition.objects.get().offered,
+        ToolPermission.objects.count(),
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"address": "https://elsewhere.example.org/mcp"},
+        {"address": "https://tools.example.org:8443/mcp"},
+        {"address": "http://tools.example.org/mcp"},
+        {"credential_name": "X-Key"},
+    ],
+)
+def test_keys_are_not_sent_to_another_place(helper: Client, changes: dict[str, str]) -> None:
+    """Whoever may change an address could otherwise have every key sent to their own computer.
+
+    Breaks when: what was entrusted to a server stays when requests go elsewhere.
+    """
+    server = entrusted()
+    answer = helper.post(f"{PAGE}{server.pk}/change/", form(**changes), follow=True)
+    assert kept(server) == ("", 0, False, 0)
+    assert escape(MOVED) in answer.content.decode()
+
+
+def test_keys_stay_while_the_place_is_the_same(helper: Client) -> None:
+    """Breaks when: any change of a server takes everybody's key away."""
+    server = entrusted()
+    changes = {"address": "https://Tools.example.org:443/another", "everyone": "on"}
+    helper.post(f"{PAGE}{server.pk}/change/", form(**changes))
+    assert kept(server) == (KEY, 1, True, 1)
+
+
+def test_a_key_that_is_entered_with_the_new_address_stays(helper: Client) -> None:
+    server = entrusted()
+    changes = {"address": "https://elsewhere.example.org/mcp", "key": "Bearer new"}
+    helper.post(f"{PAGE}{server.pk}/change/", form(**changes))
+    assert kept(server) == ("Bearer new", 0, False, 0)
+
+
+def test_a_name_that_is_taken_over_inherits_no_permission(root: Client) -> None:
+    """Breaks when: calls that were allowed to one server are allowed to the next of its name."""
+    server = entrusted()
+    root.post(f"{PAGE}{server.pk}/delete/", {"post": "yes"})
+    assert ToolPermission.objects.count() == 1
+    root.post(f"{PAGE}add/", form())
+    assert ToolServer.objects.count() == 1
+    assert not ToolPermission.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"a": {"pattern": "x{5000000000}"}}},
+        {"type": "object", "$schema": "http://["},
+    ],
+)
+def test_a_schema_that_the_library_breaks_at(root: Client, schema: dict[str, Any]) -> None:
+    """Breaks when: one definition takes the page of its server away."""
+    server = reported(**{**NOTES, "inputSchema": schema})
+    assert "cannot be offered" in page(root, f"{PAGE}{server.pk}/change/")

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import AsyncClient
 
 from chatapp import wiring
 from chatapp.conversations.tools import approvals
 from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, ToolApproval, TurnStatus
-from chatapp.tools.approvals import LOOK_EVERY
+from chatapp.tools.approvals import LOOK_EVERY, Approvals
 from compression.database import in_database_thread
 from compression.exceptions import ToolFailed
 from compression.tools.approval import Approve, exact, fingerprint
@@ -201,3 +202,61 @@ async def test_after_the_turns_end_no_button_is_left(stage: Stage) -> None:
     waiting.cancel()
     await asyncio.wait({waiting})
     assert await Conversation.objects.filter(code=stage.code).aexists()
+
+
+async def _is_asked() -> ToolApproval:
+    async with asyncio.timeout(PATIENCE):
+        while (  # noqa: ASYNC110
+            found := await ToolApproval.objects.filter(state="waiting").afirst()
+        ) is None:
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def test_an_announcement_that_fails_ends_no_question(stage: Stage, alice: User) -> None:
+    """Breaks when: viewers who cannot be told keep a call from its answer."""
+
+    async def fails(change: approvals.Change) -> None:
+        raise RuntimeError("nobody can be told")
+
+    asking = Approvals(fails)
+    port = asking.port(stage.accepted.conversation_id, stage.accepted.turn)
+    waiting = asyncio.ensure_future(port(TOOL, CALL, ARGUMENTS))
+    question = await _is_asked()
+    await approvals.adecide(alice.pk, stage.code, CALL, HASH, "once")
+    asking.answered(question.pk)
+    assert await asyncio.wait_for(waiting, PATIENCE) is True
+
+
+def _rename(before: str, after: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {before} RENAME TO {after}")
+
+
+_arename = in_database_thread(_rename)
+
+
+@pytest.mark.parametrize("away", ["before", "while"])
+async def test_a_database_that_is_away_for_a_moment_ends_no_question(
+    stage: Stage, alice: User, away: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever allows the call afterwards is answered that it runs, and it does.
+
+    Breaks when: an error of a look at the question is the end of the call.
+    """
+    if connection.vendor != "sqlite":
+        pytest.skip("a missing table is no absent database there")
+    if away == "while":
+        waiting = await stage.asked()
+    await _arename("chatapp_toolapproval", "elsewhere")
+    try:
+        if away == "before":
+            waiting = asyncio.ensure_future(stage.approve(TOOL, CALL, ARGUMENTS))
+        async with asyncio.timeout(PATIENCE):
+            while "waits for the database" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    finally:
+        await _arename("elsewhere", "chatapp_toolapproval")
+    await _is_asked()
+    assert (await stage.decide("once")).status_code == 200
+    assert await asyncio.wait_for(waiting, PATIENCE) is True

@@ -47,6 +47,8 @@ class _Site:
                 return web.Response(body=b"\x89PNG", content_type="image/png")
             case "/long":
                 return web.Response(text="x" * (MOST_BYTES + 1))
+            case "/far":
+                raise web.HTTPFound("/" + "x" * 8000)
             case "/redirect":
                 raise web.HTTPFound("/plain")
             case "/broken":
@@ -116,6 +118,7 @@ async def test_other_pages(site: _Site, path: str, text: str) -> None:
         ("/picture", "image/png"),
         ("/long", "more than 2 MB"),
         ("/redirect", "moved to /plain"),
+        ("/far", "very long address"),
         ("/broken", "502"),
         ("/nowhere", "404"),
     ],

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import socket
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 from unittest.mock import patch
 
@@ -16,6 +17,7 @@ from aiohttp import web
 
 from chatapp.tools.addresses import Reach
 from chatapp.tools.outbound import BodyTooLarge, HostRefused, outbound_client
+from compression.tools.calls import MOST_CALLS
 
 HERE = Reach(hosts=frozenset({"127.0.0.1", "localhost"}), private=True)
 
@@ -42,6 +44,13 @@ class _Site:
                 for _ in range(100):
                     await response.write(b"x" * 1000)
                 return response
+            case "/silent":
+                await asyncio.Event().wait()
+            case "/stops":
+                response = web.StreamResponse()
+                await response.prepare(request)
+                await response.write(b"x")
+                await asyncio.Event().wait()
             case "/headers":
                 return web.json_response(dict(request.headers))
         return web.Response(text="hello")
@@ -52,7 +61,7 @@ async def site() -> AsyncIterator[_Site]:
     made = _Site()
     app = web.Application()
     app.router.add_get("/{rest:.*}", made.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     made.port = runner.addresses[0][1]
@@ -156,3 +165,27 @@ async def test_headers_go_along_and_a_proxy_is_not_asked(
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     answer = await _get(f"{site.origin}/headers", headers={"Authorization": "Bearer x"})
     assert answer.json()["Authorization"] == "Bearer x"
+
+
+@pytest.mark.parametrize("path", ["/silent", "/stops"])
+async def test_t04_an_answer_that_does_not_come(site: _Site, path: str) -> None:
+    """T04: neither its head, nor the rest of its body.
+
+    Breaks when: only the connecting has a limit of time.
+    """
+    async with outbound_client(HERE, most_bytes=50_000, seconds=0.2) as client:
+        with pytest.raises(httpx2.ReadTimeout):
+            async with asyncio.timeout(5):
+                await client.get(f"{site.origin}{path}")
+
+
+async def test_as_many_requests_at_once_as_a_reply_can_make(site: _Site) -> None:
+    """Breaks when: a reply's calls are refused because they are many."""
+    async with (
+        outbound_client(HERE, most_bytes=50_000, seconds=5.0) as client,
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(MOST_CALLS * 2 + 1):
+            streaming = client.stream("GET", f"{site.origin}/stops")
+            await stack.enter_async_context(streaming)
+        assert (await client.get(f"{site.origin}/page")).text == "hello"

@@ -345,8 +345,16 @@ async def test_calls_that_change_something_run_one_after_another(
     """Breaks when: two calls that write run at once."""
     first, second = Waiting("first"), Waiting("second")
     arguments = '{"city": "Malmö"}'
+
+    async def allowed(*asked: Any) -> bool:
+        return True
+
+    tools = [
+        tool("first", run=first, read_only=False),
+        tool("second", run=second, read_only=False),
+    ]
     async with staged(
-        alice, tmp_path, tools=offering(tool("first", run=first), tool("second", run=second))
+        alice, tmp_path, tools=offering(*tools), approve=lambda *turn: allowed
     ) as stage:
         stage.upstream.enqueue(
             calling(Tool("first", arguments, "1"), Tool("second", arguments, "2")), saying("Done.")

@@ -13,7 +13,8 @@ from chatapp.models import PersonalKey, ToolDefinition, ToolPermission, ToolServ
 from chatapp.tools.sealing import unseal
 from compression.database import in_database_thread
 from compression.tools.approval import exact
-from tests.inprocess import JSON, signed_in
+from tests.fake_upstream import FakeUpstream
+from tests.inprocess import HTMX, JSON, send, settle, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -65,6 +66,20 @@ async def test_it_works(client: AsyncClient, code: str) -> None:
     assert "Switch off here" in html
 
 
+async def test_json_switches_by_true_and_false(client: AsyncClient, code: str) -> None:
+    """Breaks when: a false in JSON is read as nothing."""
+    await _aserver("Keep a note.")
+    for on in (True, False):
+        answer = await client.post(
+            f"/c/{code}/tools/change/",
+            {"server": "notes", "on": on},
+            content_type="application/json",
+            headers=JSON,
+        )
+        assert answer.json() == {"done": True}
+        assert (await tools(client, code))["servers"][0]["on"] is on
+
+
 async def test_definitions_that_take_much_of_every_request(client: AsyncClient, code: str) -> None:
     """More than a tenth of B is worth a warning, as soon as the server is on.
 
@@ -82,6 +97,26 @@ async def test_definitions_that_take_much_of_every_request(client: AsyncClient, 
     )
 
 
+async def test_the_warning_stands_where_the_request_is_shown_too(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """With the figure of what was offered, whoever offered it.
+
+    Breaks when: what the model sees tells the tokens of tools, and not that they are many.
+    """
+    await _aserver(*("The harbour opens at nine and closes at five. " * 8 for _ in range(10)))
+    await send(client, code)
+    await settle()
+    page = f"/c/{code}/context/"
+    assert "of what the model can take" not in (await client.get(page)).content.decode()
+    await change(client, code, server="notes", on="true")
+    await send(client, code)
+    await settle()
+    for headers in ({}, HTMX):
+        html = (await client.get(page, headers=headers)).content.decode()
+        assert "of what the model can take" in " ".join(html.split())
+
+
 async def test_a_key_of_ones_own(client: AsyncClient, code: str, bob: User) -> None:
     """Breaks when: a key is shown, stored as it is, or another person's."""
     await _aserver("Keep a note.", personal_keys=True)
@@ -94,7 +129,9 @@ async def test_a_key_of_ones_own(client: AsyncClient, code: str, bob: User) -> N
     assert "sesame" not in html
     assert kept.sealed_key not in html
     assert (await change(client, code, server="notes", key="two\nlines")).status_code == 422
-    await change(client, code, server="notes", key="")
+    empty = await change(client, code, server="notes", key="")
+    assert (empty.status_code, await PersonalKey.objects.acount()) == (422, 1)
+    await change(client, code, server="notes", key="", remove_key="true")
     assert not await PersonalKey.objects.aexists()
 
 

@@ -20,6 +20,11 @@ async def echo(arguments: Mapping[str, Any]) -> str:
 
 
 def tool(name: str = "weather", run: Run = echo, **more: Any) -> Tool:
-    """A tool that answers at once."""
-    given: dict[str, Any] = {"description": "The weather of a city.", "parameters": CITY, **more}
+    """A tool that answers at once, and changes nothing unless it is said to."""
+    given: dict[str, Any] = {
+        "description": "The weather of a city.",
+        "parameters": CITY,
+        "read_only": True,
+        **more,
+    }
     return Tool(name=name, run=run, **given)

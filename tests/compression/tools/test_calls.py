@@ -135,6 +135,8 @@ def test_only_tools_that_servers_take_are_offered() -> None:
         tool(""),
         tool("ä"),
         tool("schema", parameters={"type": "object", "properties": []}),
+        tool("pattern", parameters={"type": "object", "pattern": "x{5000000000}"}),
+        tool("address", parameters={"type": "object", "$schema": "http://["}),
         tool("text", parameters={"type": "string"}),
         tool("list", parameters=json.loads("[]")),
     ]

@@ -102,7 +102,7 @@ async def test_what_changes_something_is_asked_for_and_what_reads_is_not() -> No
         return True
 
     loop = ToolLoop(COUNTER, approve=approve)
-    tools = [tool("reads", read_only=True), tool("writes"), tool("refused")]
+    tools = [tool("reads"), tool("writes", read_only=False), tool("refused", read_only=False)]
     made = await loop.made([Written(one.name) for one in tools], tools, taken=())
     async with aclosing(loop.answers(made, 10_000)) as answers:
         texts = {one.call.name: one.outcome.text async for one in answers}
@@ -114,6 +114,16 @@ async def test_what_changes_something_is_asked_for_and_what_reads_is_not() -> No
         "reads": "Sunny in Malmö.",
         "writes": "Sunny in Malmö.",
         "refused": "error: The person refused this call.",
+    }
+
+
+async def test_where_nobody_can_be_asked_nothing_that_changes_something_runs() -> None:
+    """Breaks when: a host without approvals runs what it should have asked about."""
+    tools = [tool("reads"), tool("writes", read_only=False)]
+    answers = await answered(ToolLoop(COUNTER), [Written(one.name) for one in tools], tools)
+    assert {one.call.name: one.outcome.text for one in answers} == {
+        "reads": "Sunny in Malmö.",
+        "writes": "error: Nobody can approve calls here, so it did not run.",
     }
 
 

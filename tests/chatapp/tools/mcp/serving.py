@@ -8,8 +8,11 @@ from typing import Any
 
 import httpx2
 
-from chatapp.conversations.tools.servers import ServerAccess
+from chatapp.conversations.tools import definitions
+from chatapp.conversations.tools.servers import ServerAccess, access_to
+from chatapp.models import ToolDefinition, ToolServer
 from chatapp.tools.sealing import seal
+from compression.database import in_database_thread
 from tests.servers import ROOT
 
 
@@ -53,3 +56,21 @@ class Server:
             "sealed_key": seal("sesame"),
         }
         return ServerAccess(**{**values, **changes})
+
+
+def _access(row: ToolServer) -> ServerAccess:
+    return access_to(ToolServer.objects.get(pk=row.pk))
+
+
+def _approve_all(row: ToolServer) -> None:
+    seen = ToolDefinition.objects.filter(server=row).values_list("name", "reported_sha256")
+    definitions.approve(row.pk, dict(seen), "root")
+
+
+def _states(row: ToolServer) -> dict[str, bool]:
+    return {one.name: one.offered for one in ToolDefinition.objects.filter(server=row)}
+
+
+aaccess = in_database_thread(_access)
+aapprove_all = in_database_thread(_approve_all)
+astates = in_database_thread(_states)

@@ -14,8 +14,8 @@ import pytest_asyncio
 
 from chatapp.conversations.tools.servers import ServerAccess
 from chatapp.tools.mcp import client
-from chatapp.tools.mcp.client import open_session
-from chatapp.tools.mcp.connection import Connection, ConnectionBroken
+from chatapp.tools.mcp.client import MOST_WORDS, open_session
+from chatapp.tools.mcp.connection import UNKNOWN, Connection, ConnectionBroken
 from chatapp.tools.mcp.results import MOST_CHARACTERS
 from chatapp.tools.sealing import seal
 from compression.exceptions import ToolFailed
@@ -73,6 +73,72 @@ async def test_t04_binary_and_much(connection: Connection) -> None:
     with pytest.raises((ToolFailed, ConnectionBroken)):
         await call(connection, "big", megabytes=10)
     assert await call(connection, "echo", text="still") == "still"
+
+
+async def test_a_schema_of_results_is_not_run(server: Server, connection: Connection) -> None:
+    """Nobody approved it, and a pattern of it could keep the whole process busy for years.
+
+    Breaks when: calls go through the SDK's ``call_tool``.
+    """
+    server.control(fault="pattern", method="tools/list", always=True)
+    server.control(fault="structured", method="tools/call")
+    assert "pattern" in (await listing(connection))["echo"]
+    assert await call(connection, "echo", text="a") == "ran"
+    assert server.asked.count("tools/list") == 1
+
+
+async def test_a_call_that_ran_is_not_reported_as_refused(
+    server: Server, connection: Connection
+) -> None:
+    """Breaks when: something is asked of the server after the call."""
+    server.control(fault="500", method="tools/list", always=True)
+    assert await call(connection, "write", text="a") == "written"
+    assert server.control()["written"] == ["a"]
+
+
+@pytest.mark.parametrize("fault", ["500", "html", "garbage", "words"])
+async def test_after_an_error_nobody_knows_what_ran(
+    server: Server, connection: Connection, fault: str
+) -> None:
+    """Breaks when: an error of a proxy, say, is told as a refusal."""
+    server.control(fault=fault, method="tools/call")
+    with pytest.raises(ToolFailed) as caught:
+        await call(connection, "write", text="a")
+    assert caught.value.message.endswith(UNKNOWN)
+    assert len(caught.value.message) < MOST_WORDS + 200
+
+
+@pytest.mark.parametrize("megabytes", [1, 10])
+async def test_t04_a_failure_at_length(connection: Connection, megabytes: int) -> None:
+    """T04.
+
+    Breaks when: a server's words about a failure are passed on whole.
+    """
+    with pytest.raises((ToolFailed, ConnectionBroken)) as caught:
+        await call(connection, "fail_at_length", megabytes=megabytes)
+    assert 0 < len(str(caught.value)) < MOST_WORDS + 200
+    assert await call(connection, "echo", text="still") == "still"
+
+
+async def test_arguments_that_the_server_wants_as_headers_too(
+    server: Server, connection: Connection
+) -> None:
+    """Breaks when: the SDK never sees a listing, from which it learns which ones these are."""
+    server.control(fault="mismatch", method="tools/call")
+    assert await call(connection, "echo", text="a") == "a"
+    assert server.asked[-3:] == ["tools/call", "tools/list", "tools/call"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"), [("wide", "the tool wide with more than"), ("name", "a name of more")]
+)
+async def test_definitions_that_are_too_long_are_not_taken(
+    server: Server, connection: Connection, fault: str, sentence: str
+) -> None:
+    """Breaks when: they are stored, where one database takes a long name and the other does not."""
+    server.control(fault=fault, method="tools/list")
+    with pytest.raises(ToolFailed, match=sentence):
+        await listing(connection)
 
 
 FAULTS = ("500", "502", "401", "html", "garbage", "redirect", "long", "cut", "flood")

@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from chatapp.tools.mcp import connection as connections
 from chatapp.tools.mcp.connection import Connection, ConnectionBroken
 from compression.exceptions import ToolFailed
 
@@ -29,14 +30,14 @@ class Scripted:
     async def open(self) -> AsyncIterator[Scripted]:
         """As the SDK's: a task group whose end cancels whoever entered it."""
         self.entered += 1
-        self.owner = asyncio.current_task()
+        owner = self.owner = asyncio.current_task()
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self._break)
                 yield self
                 group.cancel_scope.cancel()
         finally:
-            assert asyncio.current_task() is self.owner
+            assert asyncio.current_task() is owner
             self.left += 1
 
     async def _break(self) -> None:
@@ -159,3 +160,37 @@ async def test_closing_ends_what_waits() -> None:
     with pytest.raises(ConnectionBroken):
         await hanging
     assert scripted.left == 1
+
+
+async def test_a_retired_connection_serves_what_is_under_way_and_nothing_else() -> None:
+    """Breaks when: who gives a connection up ends the calls of others on it."""
+    scripted = Scripted()
+    connection = Connection(scripted.open)
+    hanging = asyncio.create_task(call(connection, "hang"))
+    assert await call(connection, "one") == "one"
+    connection.retire()
+    assert await call(connection, "two") == "two"
+    assert (scripted.entered, scripted.left) == (2, 0)
+    scripted.held.set()
+    assert await hanging == "hang"
+    await connection.aclose()
+    assert scripted.left == 2
+
+
+async def test_closing_waits_for_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when: a connection may take its leave for as long as the server likes."""
+    monkeypatch.setattr(connections, "CLOSE_SECONDS", 0.05)
+    scripted = Scripted()
+
+    @asynccontextmanager
+    async def clinging() -> AsyncIterator[Scripted]:
+        try:
+            yield scripted
+        finally:
+            await asyncio.Event().wait()
+
+    connection = Connection(clinging)
+    assert await call(connection, "one") == "one"
+    async with asyncio.timeout(5):
+        await connection.aclose()
+    assert not connection.is_open

@@ -79,6 +79,8 @@ def test_t05_names_that_would_collide(one: str, other: str) -> None:
         {"type": "object", "properties": {"a": {"$ref": "http://169.254.169.254/"}}},
         {"type": "object", "$defs": {"a": {"$ref": "file:///etc/passwd"}}},
         {"type": "object", "properties": {"a": {"pattern": "("}}},
+        {"type": "object", "properties": {"a": {"pattern": "x{5000000000}"}}},
+        {"type": "object", "$schema": "http://["},
     ],
 )
 def test_a_schema_that_is_none(schema: Any) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -11,17 +13,19 @@ from django.contrib.auth.models import User
 
 from chatapp.conversations import branching
 from chatapp.conversations.tools import definitions, servers
-from chatapp.conversations.tools.servers import access_to
-from chatapp.models import Conversation, PersonalKey, ToolDefinition, ToolServer
+from chatapp.models import Conversation, PersonalKey, ToolServer
 from chatapp.tools.mcp import toolset
 from chatapp.tools.mcp.client import open_session
 from chatapp.tools.mcp.toolset import McpTools
 from chatapp.tools.sealing import seal
 from compression.database import in_database_thread
 from compression.exceptions import ToolFailed
+from compression.tokens import CharacterCounter
+from compression.tools.calls import Checked
+from compression.tools.running import SECONDS, Limits, run
 from compression.tools.tool import Tool
 from tests.chatapp.talking import new, row_of
-from tests.chatapp.tools.mcp.serving import Server
+from tests.chatapp.tools.mcp.serving import Server, aaccess, aapprove_all, astates
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,8 +40,8 @@ class Stage:
 
     async def begin(self) -> None:
         await _abegin(self)
-        assert await self.tools.read(await _aaccess(self.row)) == ""
-        await _aapprove_all(self.row)
+        assert await self.tools.read(await aaccess(self.row)) == ""
+        await aapprove_all(self.row)
 
     async def offered(self) -> dict[str, Tool]:
         return {one.name: one for one in await self.tools.tools(self.conversation.pk)}
@@ -58,23 +62,7 @@ def _begin(stage: Stage) -> None:
     stage.begin_in_database()
 
 
-def _access(row: ToolServer) -> servers.ServerAccess:
-    return access_to(ToolServer.objects.get(pk=row.pk))
-
-
-def _approve_all(row: ToolServer) -> None:
-    seen = ToolDefinition.objects.filter(server=row).values_list("name", "reported_sha256")
-    definitions.approve(row.pk, dict(seen), "root")
-
-
-def _states(row: ToolServer) -> dict[str, bool]:
-    return {one.name: one.offered for one in ToolDefinition.objects.filter(server=row)}
-
-
 _abegin = in_database_thread(_begin)
-_aaccess = in_database_thread(_access)
-_aapprove_all = in_database_thread(_approve_all)
-_astates = in_database_thread(_states)
 
 
 @pytest_asyncio.fixture
@@ -113,11 +101,11 @@ async def test_t01_a_definition_that_changes(stage: Stage) -> None:
         await write.run({"text": "gone"})
     assert stage.server.control()["written"] == []
     assert "tests__write" not in await stage.offered()
-    states = await _astates(stage.row)
+    states = await astates(stage.row)
     assert (states["write"], states["echo"]) == (False, True)
     # The rest of the server goes on.
     assert await (await stage.offered())["tests__echo"].run({"text": "a"}) == "a"
-    await _aapprove_all(stage.row)
+    await aapprove_all(stage.row)
     assert await (await stage.offered())["tests__write"].run({"text": "b"}) == "written"
 
 
@@ -129,7 +117,7 @@ async def test_t01_what_was_not_seen_is_not_approved(stage: Stage) -> None:
     approve = in_database_thread(definitions.approve)
     assert await approve(stage.row.pk, {"write": "0" * 64}, "root") == []
     stage.server.control(description="Another.")
-    assert await stage.tools.read(await _aaccess(stage.row)) == ""
+    assert await stage.tools.read(await aaccess(stage.row)) == ""
     assert "tests__write" not in await stage.offered()
 
 
@@ -171,7 +159,7 @@ async def test_a_turn_is_stopped_in_the_midst(stage: Stage) -> None:
 
 async def test_why_a_server_cannot_be_read_is_kept(stage: Stage) -> None:
     stage.server.control(fault="500", method="tools/list")
-    problem = await stage.tools.read(await _aaccess(stage.row))
+    problem = await stage.tools.read(await aaccess(stage.row))
     assert "cannot be used now" in problem
     row = await ToolServer.objects.aget(pk=stage.row.pk)
     assert row.problem == problem
@@ -212,3 +200,113 @@ async def test_a_branch_takes_the_switches_along_and_no_permission(stage: Stage)
     code = await branching.abranch(stage.alice.pk, stage.code, 0)
     found, always = await servers.achoices(stage.alice.pk, code)
     assert ([one.on for one in found], always) == ([False], [])
+
+
+async def running(stage: Stage, tool: Tool, **arguments: str) -> asyncio.Future[str]:
+    """A call that the server has got, and has not answered."""
+    before = stage.server.asked.count("tools/call")
+    call = asyncio.ensure_future(tool.run(arguments))
+    while stage.server.asked.count("tools/call") == before:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    return call
+
+
+async def test_t04_what_the_model_reads_of_a_call_that_hangs(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T04: in a turn, whose own limit of time would say less. Both limits are a tenth here.
+
+    Breaks when: a call may take as long here as any tool may take.
+    """
+    tools = await stage.offered()
+    assert await tools["tests__echo"].run({"text": "before"}) == "before"
+    monkeypatch.setattr(toolset, "CALL_SECONDS", toolset.CALL_SECONDS / 10)
+    call = Checked(tool=tools["tests__hang"], arguments={})
+    outcome = await run(call, Limits(seconds=SECONDS / 10), CharacterCounter())
+    assert outcome.text.endswith("It is not known whether the call took effect.")
+
+
+async def test_a_listing_that_takes_too_long_is_no_call(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when: the model is told that a call may have run that was never sent."""
+    tools = await stage.offered()
+    assert await tools["tests__echo"].run({"text": "before"}) == "before"
+    stage.server.control(fault="hang", method="tools/list")
+    monkeypatch.setattr(toolset, "CALL_SECONDS", 0.5)
+    with pytest.raises(ToolFailed, match="so the call did not run"):
+        await tools["tests__write"].run({"text": "a"})
+    monkeypatch.undo()
+    assert await tools["tests__echo"].run({"text": "after"}) == "after"
+
+
+async def test_a_call_that_fails_cuts_no_other_one(stage: Stage) -> None:
+    """Breaks when: a listing that fails closes the connection under the calls of others."""
+    tools = await stage.offered()
+    assert await tools["tests__echo"].run({"text": "before"}) == "before"
+    hanging = await running(stage, tools["tests__hang"])
+    stage.server.control(fault="500", method="tools/list")
+    assert await tools["tests__echo"].run({"text": "beside"}) == "beside"
+    assert not hanging.done()
+    hanging.cancel()
+    await asyncio.wait({hanging})
+
+
+async def test_as_many_calls_at_once_as_a_reply_can_make(stage: Stage) -> None:
+    """Breaks when: the connection takes fewer requests than a reply makes calls."""
+    echo = (await stage.offered())["tests__echo"]
+    texts = [str(number) for number in range(30)]
+    assert await asyncio.gather(*(echo.run({"text": text}) for text in texts)) == texts
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "disabled", "switched off", "key", "address"])
+async def test_what_was_taken_back_since_it_was_offered_does_not_run(
+    stage: Stage, how: str
+) -> None:
+    """A person may think about a call for minutes. The server hears nothing, least of all a key.
+
+    Breaks when: a call looks only at what the request was offered.
+    """
+    write = (await stage.offered())["tests__write"]
+    row = ToolServer.objects.filter(pk=stage.row.pk)
+    match how:
+        case "withdrawn":
+            await in_database_thread(definitions.withdraw)(stage.row.pk, ["write"])
+        case "disabled":
+            await row.aupdate(enabled=False)
+        case "switched off":
+            await servers.aswitch(stage.alice.pk, stage.code, "tests", on=False)
+        case "key":
+            await row.aupdate(sealed_key=seal("another"))
+        case "address":
+            await row.aupdate(address="http://127.0.0.1:9/mcp")
+    before = len(stage.server.control()["asked"])
+    with pytest.raises(ToolFailed, match="no longer offered here"):
+        await write.run({"text": "gone"})
+    assert len(stage.server.control()["asked"]) == before
+
+
+async def test_another_tools_approval_is_no_matter_of_this_one(stage: Stage) -> None:
+    """Breaks when: a call is bound to all tools of its server."""
+    write = (await stage.offered())["tests__write"]
+    await in_database_thread(definitions.withdraw)(stage.row.pk, ["echo"])
+    assert await write.run({"text": "a"}) == "written"
+
+
+async def test_at_the_end_of_a_turn_its_connections_end(stage: Stage) -> None:
+    """Breaks when: a connection is left to itself, or ends while the turn goes on."""
+    echo = (await stage.offered())["tests__echo"]
+    assert await echo.run({"text": "a"}) == "a"
+    del echo
+    gc.collect()
+    assert len(_owners()) == 1
+    await stage.tools.release(stage.conversation.pk + 1)
+    assert len(_owners()) == 1
+    await stage.tools.release(stage.conversation.pk)
+    assert _owners() == []
+
+
+def _owners() -> list[asyncio.Task[Any]]:
+    """The tasks that own a connection."""
+    names = ((one.get_name(), one) for one in asyncio.all_tasks())
+    return [one for name, one in names if name == "connection to a tool server"]
