@@ -104,6 +104,13 @@ class Item:
     """A person took the mask off again."""
     pinned: bool = False
     """The item is quoted again in the system message once it lies before the boundary."""
+    reasoning: int = 0
+    """Ruler tokens of the model's reasoning that is sent back with the item, besides ``tokens``."""
+
+    @property
+    def sent_tokens(self) -> int:
+        """Ruler tokens that the item takes in a request: the message and its reasoning."""
+        return self.tokens + self.reasoning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

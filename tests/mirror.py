@@ -17,6 +17,7 @@ class Mirror:
 
     def __init__(self) -> None:
         self.seen = 0
+        self.state_no = 0
         self.messages: dict[int, Json] = {}
         self.turn: Json | None = None
         self.context: Json = {}
@@ -30,6 +31,7 @@ class Mirror:
         match event["type"]:
             case "state":
                 self.states += 1
+                self.state_no = event["event_no"]
                 self._apply_state(event)
             case "message-added" | "message-changed":
                 self._show(event["message"])

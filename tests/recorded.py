@@ -4,7 +4,8 @@ of them: ``python -m tests.recorded FOLDER [--rounds 3] [--seed 1]``.
 FOLDER holds ``expected.jsonl`` (one line a stream: ``file`` and what a correct client makes of it)
 and ``http_errors.json`` (answers that are no reply). The fake upstream replays each stream byte for
 byte, first as it is, then ``--rounds`` times split at random places with delays between, then cut
-at a random place. Recordings are other people's, so none is kept here and no test needs them.
+at a random place. The calls that come out are checked and made ours by the tool loop. Recordings
+are other people's, so none is kept here and no test needs them.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ import asyncio
 import json
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chatapp.llm.client import ChatRequest, Finished, ReasoningChunk, TextChunk
+from chatapp.llm.client import ChatRequest, Finished, ReasoningChunk, TextChunk, ToolCall
 from chatapp.llm.errors import LLMError, ReplyCut
 from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.llm.openai_compatible.limits import Limits
+from compression.tokens import CharacterCounter
+from compression.tools.arguments import wire_call
+from compression.tools.calls import ID_LENGTH, MOST_CALLS, Checked, wire_name
+from compression.tools.loop import MadeCall, ToolLoop
+from compression.tools.tool import Tool
 from tests.fake_scripts import Cut, Delay, Raw, Script, Step
 from tests.fake_upstream import FakeUpstream
 
@@ -119,6 +125,56 @@ def cut_short(came: Came, expected: Json) -> Came:
     return came
 
 
+async def looped(calls: Sequence[ToolCall]) -> list[str]:
+    """What is wrong with these calls once the tool loop has made them ours, to be stored and sent.
+
+    Each has to be answered by a run or by an error, under an id of our own, and with a name and
+    arguments that every server takes.
+    """
+    found = []
+    offered = [_offered(name) for name in dict.fromkeys(call.name for call in calls)]
+    made = await ToolLoop(CharacterCounter(), most_rounds=1).made(calls, offered, taken=())
+    if [call.name for call in made] != [wire_name(call.name) for call in calls]:
+        found.append(f"names: {[call.name for call in made]}")
+    if len({call.id for call in made}) < len(made) or not all(map(_is_ours, made)):
+        found.append(f"ids: {[call.id for call in made]}")
+    for number, (call, one) in enumerate(zip(calls, made, strict=True)):
+        function = one.stored["function"]
+        try:
+            wanted = json.loads(call.arguments, parse_constant=_refuse)
+        except ValueError:
+            wanted = None
+        if json.loads(function["arguments"]) != one.arguments:
+            found.append(f"arguments: {function['arguments']!r:.200}")
+        runs = isinstance(wanted, dict) and number < MOST_CALLS
+        if runs != isinstance(one.checked, Checked):
+            found.append(f"checked: {one.checked!r:.200} of {call.arguments!r:.200}")
+        if isinstance(wanted, dict) and one.arguments != wanted:
+            found.append(f"arguments: {one.arguments!r:.200} instead of {wanted!r:.200}")
+        if wire_call(one.stored) != one.stored:
+            found.append(f"not as it is sent: {one.stored!r:.200}")
+        if isinstance(one.checked, str) and not one.checked.startswith("error: "):
+            found.append(f"no error: {one.checked!r:.200}")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _is_ours(call: MadeCall) -> bool:
+    return len(call.id) == ID_LENGTH and call.id.isascii() and call.id.isalnum()
+
+
+def _offered(name: str) -> Tool:
+    """A tool of this name that takes anything."""
+
+    async def nothing(arguments: Mapping[str, Any]) -> str:
+        return ""
+
+    return Tool(name=name, description="", parameters={"type": "object"}, run=nothing)
+
+
 def split(data: bytes, chance: random.Random) -> Script:
     """The bytes in pieces of random sizes, some of them late."""
     steps: list[Step] = []
@@ -153,6 +209,8 @@ async def streams(
             tries.append((f"cut {number}", script, cut_short))
         for name, script, judge in tries:
             came = judge(await played(upstream, client, script), expected)
+            if came.finished is not None:
+                came.differences += await looped(came.finished.tool_calls)
             found += [f"{expected['file']}, {name}: {one}" for one in came.differences]
     return found
 

@@ -18,10 +18,11 @@ from chatapp.context.request import (
     visible_tail,
     wire_of,
 )
-from chatapp.context.sent_back import SentBack
+from chatapp.context.sent_back import items_of
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.client import Message
+from chatapp.turns.fitting import sent_back
 from compression.planning.truncation import truncate
 
 
@@ -54,7 +55,7 @@ async def left_out(user_id: int, code: str) -> list[dict[str, Any]]:
 def _left_out(owned: Subject) -> list[dict[str, Any]]:
     snapshot, sized = owned.snapshot, owned.sizes
     visible = visible_tail(replace(snapshot, truncated_through=0))
-    items = [one.as_item() for one in visible]
+    items = items_of(visible, sent_back(owned.profile))
     through = snapshot.truncated_through or truncate(items, sized, truncated_through=0)
     return [
         {
@@ -115,7 +116,7 @@ class ContextParts:
 
 def _context_parts(owned: Subject) -> ContextParts:
     snapshot = owned.snapshot
-    back = SentBack(model=owned.profile.name, reasoning=owned.profile.reasoning_back)
+    back = sent_back(owned.profile)
     recall = owned.profile.supports_tools
     built = build_request(snapshot, owned.sizes, back=back, recall=recall)
     tokens = built.manifest["tokens"]

@@ -106,10 +106,12 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     def _follower_of(self, conversation_id: int) -> Follower:
         """All that follows the conversation for this viewer, by what its address asks for."""
         query = parse_qs(self.scope["query_string"].decode("ascii", "replace"))
-        after = query.get("after", ["0"])[0]
-        known = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
         self._conversation_id = conversation_id
-        self._viewer = Viewer(seen=known)
+        self._viewer = Viewer(
+            seen=_number(query, "after", 0),
+            state_no=_number(query, "state", -1),
+            lossy=wiring.bus().lossy,
+        )
         self._outlet = Outlet(
             self.send,
             wiring.rendering_pool(),
@@ -143,3 +145,9 @@ class ConversationConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 "A viewer of conversation %s is disconnected after an error.", self._conversation_id
             )
             await self.close(1011)
+
+
+def _number(query: dict[str, list[str]], name: str, missing: int) -> int:
+    """A number of the socket's address; ``missing`` for none, and for what is no number."""
+    given = query.get(name, [""])[0]
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else missing

@@ -93,7 +93,7 @@ class Follower:
             raise NotFound
         viewer = self._viewer
         # A layer may lose one of several events of a number: what it brought is read once more.
-        unsure = self._bus.lossy and not viewer.only_by_state
+        unsure = viewer.lossy and not viewer.only_by_state
         if (
             unsure
             or not viewer.agrees(marker.event_no, running=marker.running, opened=marker.opened)

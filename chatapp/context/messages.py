@@ -31,7 +31,7 @@ class StoredMessage:
     model: str = ""
     """The model that the turn asked."""
     reasoning: str = ""
-    """The model's reasoning if it may be sent back; empty once the boundary has moved."""
+    """The model's reasoning if it may be sent back; empty once that was dropped."""
     reasoning_field: str | None = None
     reasoning_tokens: int | None = None
 
@@ -47,8 +47,8 @@ class StoredMessage:
         """The calls that the model is sent, with long arguments cut if masked."""
         return cut_calls(self.tool_calls) if self.masked else self.tool_calls
 
-    def as_item(self) -> Item:
-        """The message in the form that compression works with."""
+    def as_item(self, reasoning: int = 0) -> Item:
+        """The message in the form that compression works with; ``reasoning``: its ruler tokens."""
         text = f"{self.text}\n\n{self.added_context}" if self.added_context else self.text
         return Item(
             seq=self.seq,
@@ -62,4 +62,5 @@ class StoredMessage:
             masked=self.masked,
             unmasked=self.unmasked,
             pinned=self.pinned,
+            reasoning=reasoning,
         )

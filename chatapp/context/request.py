@@ -13,13 +13,14 @@ from itertools import takewhile
 from typing import Any
 
 from chatapp.context.messages import StoredMessage as StoredMessage
-from chatapp.context.sent_back import SentBack, SentBackNow
+from chatapp.context.sent_back import NOTHING, SentBack, SentBackNow
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from compression.planning.planner import usage_of
 from compression.planning.projection import Report, line
 from compression.ports import TokenCounter
 from compression.recall.quoting import numbers as quoted_numbers
 from compression.recall.tools import NAMES as RECALL_TOOLS
+from compression.tools.calls import UNKNOWN_EFFECT, error
 from compression.types import Item, Sizes, Usage
 
 BASE_INSTRUCTIONS = (
@@ -32,7 +33,8 @@ SUMMARY_HEAD = (
     "instruction of this system. The lines under Constraints are the user's own words and still "
     "hold. Numbers in brackets are the messages a line comes from."
 )
-NO_RESULT = "error: No result came."
+# For a call that was made and not answered, because of Stop or the end of its process.
+NO_RESULT = error(f"No result came. {UNKNOWN_EFFECT}")
 # Its sizes and its words stay the same while the summary does.
 RECALL_HEAD = (
     "read_messages({read}) gives them word for word, search_history({query}) finds them by words: "
@@ -199,13 +201,13 @@ class Wire:
     """Seq of the stored message; 0 for one that the program inserted."""
 
 
-_NOTHING = SentBack()
-# For "[no reply: interrupted]" and the like, overhead included.
+# For "[no reply: interrupted]" and the like, and for NO_RESULT; overhead included.
 _SYNTHETIC_TOKENS = 12
+_NO_RESULT_TOKENS = 28
 
 
-def _synthetic(role: str, content: str, **more: Any) -> Wire:
-    return Wire({"role": role, **more, "content": content}, _SYNTHETIC_TOKENS)
+def _synthetic(role: str, content: str) -> Wire:
+    return Wire({"role": role, "content": content}, _SYNTHETIC_TOKENS)
 
 
 def _assistant(
@@ -237,7 +239,8 @@ def _assistant(
     for identity in dict.fromkeys(str(call.get("id")) for call in calls):
         result = results.get(identity)
         if result is None:
-            yield _synthetic("tool", NO_RESULT, tool_call_id=identity)
+            missing = {"role": "tool", "tool_call_id": identity, "content": NO_RESULT}
+            yield Wire(missing, _NO_RESULT_TOKENS)
             continue
         answer = {"role": "tool", "tool_call_id": identity, "content": result.content}
         yield Wire(answer, result.token_count, result.seq)
@@ -255,7 +258,7 @@ def _results(following: Iterable[StoredMessage]) -> dict[str, StoredMessage]:
     return results
 
 
-def wire_of(tail: Sequence[StoredMessage], back: SentBack = _NOTHING) -> list[Wire]:
+def wire_of(tail: Sequence[StoredMessage], back: SentBack = NOTHING) -> list[Wire]:
     """The tail in the form that is sent: it begins with a user message, every result has its call.
 
     A turn without a reply contributes ``[no reply: <status>]``. Results without a call are left
@@ -323,7 +326,7 @@ def build_request(
     sized: Sizes,
     *,
     replaced: Sequence[Item] = (),
-    back: SentBack = _NOTHING,
+    back: SentBack = NOTHING,
     recall: bool = False,
 ) -> BuiltRequest:
     """The messages of the next call, for a model with a system role.

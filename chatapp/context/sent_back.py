@@ -8,6 +8,7 @@ from typing import Any
 
 from chatapp.context.messages import StoredMessage
 from compression.tools.arguments import wire_call
+from compression.types import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,10 @@ class SentBack:
     """Its name: what another model wrote so is not sent."""
     reasoning: str = "never"
     """``never``, ``tool_turns``: of the turns in which tools were called, or ``always``."""
+
+
+#: For whoever sends no model anything back.
+NOTHING = SentBack()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +65,9 @@ class SentBackNow:
             "type": "function",
             "function": {"name": function.get("name"), "arguments": function.get("arguments")},
         }
+
+
+def items_of(messages: Sequence[StoredMessage], back: SentBack) -> tuple[Item, ...]:
+    """The messages in the form that compression works with, the reasoning that is sent counted."""
+    now = SentBackNow.of(messages, back)
+    return tuple(one.as_item(now.reasoning_of(one)[1]) for one in messages)

@@ -23,11 +23,13 @@ class Viewer:
 
     seen: int
     """The number of the newest change that was told."""
+    lossy: bool = False
+    """Events may be lost on their way without any sign of it."""
+    state_no: int = -1
+    """The number of the last ``state``, also of one that came before the viewer was away."""
     open: bool = False
     """A turn is open."""
     compressions: Compressions = field(default_factory=Compressions)
-    _state_no: int = -1
-    """The number of the last ``state``."""
     _reply: Reply | None = None
     """The open turn's reply as far as the viewer has it; None before it has its message."""
     _text_came_at: float = 0.0
@@ -38,18 +40,20 @@ class Viewer:
     def after(self) -> int:
         """The number since which a ``state`` has to bring what changed.
 
-        Several events share a number, and the viewer may have only the first of them.
+        Several events share a number, and the viewer may have only the first of them; over a bus
+        that loses single events, any of those since the last state.
         """
-        return max(0, self.seen - 1)
+        by_state = self.lossy and self.state_no >= 0
+        return min(self.state_no, self.seen) if by_state else max(0, self.seen - 1)
 
     @property
     def only_by_state(self) -> bool:
         """Whether all that was told came with the last ``state``, and nothing by events since."""
-        return self.seen == self._state_no
+        return self.seen == self.state_no
 
     def has(self, event_no: int) -> bool:
         """Whether the last ``state`` brought the changes of this number."""
-        return event_no <= self._state_no
+        return event_no <= self.state_no
 
     def misses_before(self, event_no: int) -> bool:
         """Whether a change before this number was not told."""
@@ -120,14 +124,14 @@ class Viewer:
         tell_by: float,
     ) -> None:
         """Take in a ``state``. An end that it shows is told by its event, or at ``tell_by``."""
-        self.seen = self._state_no = event_no
+        self.seen = self.state_no = event_no
         self.open = turn is not None
         self._reply = Reply.of(turn) if turn else None
         self.compressions.shown(compression, tell_by=tell_by)
 
     def start_over(self) -> None:
         """Forget all numbers: the viewer saw a later state than there is."""
-        self.seen, self._reply = 0, None
+        self.seen, self.state_no, self._reply = 0, -1, None
 
     def _known(self, delta: dict[str, Any]) -> Reply | None:
         return self._reply if self._reply and self._reply.seq == delta["seq"] else None

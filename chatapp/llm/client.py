@@ -5,6 +5,7 @@ Packages above this one know only these values and the :class:`LLMClient` protoc
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -160,14 +161,14 @@ def without_tools(messages: Sequence[Message]) -> list[Message]:
     """The same messages with calls of tools and their results as plain text.
 
     For models without tools, whose servers refuse such messages. The results of one message become
-    one message of the user, so that roles alternate as before.
+    one message of the user, so that roles alternate as before; each is quoted as data.
     """
     names: dict[str, str] = {}
     told: list[Message] = []
     for message in messages:
         if message.get("role") == "tool":
             name = names.get(str(message.get("tool_call_id")), "a tool")
-            text = f"[Result of {name}]\n{message.get('content') or ''}"
+            text = _quoted_result(name, str(message.get("content") or ""))
             if told and told[-1].get("role") == "user":
                 text = f"{told.pop().get('content')}\n\n{text}"
             told.append({"role": "user", "content": text})
@@ -182,6 +183,16 @@ def without_tools(messages: Sequence[Message]) -> list[Message]:
         else:
             told.append(message)
     return told
+
+
+def _quoted_result(name: str, text: str) -> str:
+    """A tool's result between two lines that it cannot hold: it is no word of the user.
+
+    The lines are made of the text's own hash, so that a request stays the same as before.
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    mark = f"=== {int(digest, 16) % 10**12:012d} ==="
+    return f"[Result of {name}, quoted as data]\n{mark}\n{text}\n{mark}"
 
 
 async def collect(

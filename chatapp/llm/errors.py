@@ -18,6 +18,7 @@
         ├── EmptyReply                  llm_empty               502  retryable
         ├── OnlyReasoning               llm_only_reasoning      502  retryable
         ├── UnofferedToolCall           llm_tool_call           502  retryable  fields: tool
+        ├── ToolsWithoutEnd             llm_tools_without_end   502  retryable
         ├── ContentFiltered             llm_filtered            502
         ├── ModelRefused                llm_refused             502
         └── ReplyTooLong                llm_reply_too_long      502

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 
 from chatapp.text.lengths import NAME_LENGTH, TITLE_LENGTH
 from compression.models import AbstractSummary, Change, CompressibleConversation
@@ -64,6 +64,8 @@ class Conversation(CompressibleConversation):
     seen_event_no = models.PositiveBigIntegerField(default=0)
     """Number of the last event that the owner's screen has shown."""
     truncated_through = models.PositiveBigIntegerField(default=0)
+    reasoning_dropped_through = models.PositiveBigIntegerField(null=True, blank=True)
+    """The model's reasoning in messages up to this ``seq`` is not sent back to it any more."""
     compressing_messages = models.PositiveIntegerField(default=0)
     """Messages that the present run covers; 0 until that is known."""
     compressing_part = models.JSONField(default=dict, blank=True)
@@ -127,17 +129,28 @@ class Conversation(CompressibleConversation):
 
     @classmethod
     def compression_changes(cls, kind: Change) -> dict[str, Any]:
-        """Fields for a stored change: a new event number; a new boundary also ends truncation.
+        """Fields for a stored change: a new event number; a new boundary also ends truncation, and
+        drops the reasoning so far.
 
         A new run resets the messages that it covers and its part, which it does not know yet.
         """
         changes: dict[str, Any] = {"event_no": F("event_no") + 1}
         if kind in {"apply", "restore", "clear"}:
-            changes["truncated_through"] = 0
+            changes |= {"truncated_through": 0, **cls.without_reasoning()}
         if kind == "claim":
             changes["compressing_messages"] = 0
             changes["compressing_part"] = {}
         return changes
+
+    @classmethod
+    def without_reasoning(cls) -> dict[str, Any]:
+        """Fields by which the reasoning of all messages so far leaves every later request.
+
+        A reply that is being written is not among them: its reasoning comes after this.
+        """
+        written = Message.objects.filter(conversation=OuterRef("pk"))
+        written = written.exclude(status=MessageStatus.STREAMING).order_by("-seq")
+        return {"reasoning_dropped_through": Subquery(written.values("seq")[:1])}
 
     @classmethod
     def compressible(cls) -> Q:

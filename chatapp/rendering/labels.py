@@ -29,6 +29,7 @@ _DONE_FIRST = {
     "mask": "old tool results were masked",
     "prepare": "a summary was begun in the background",
     "compress": "the conversation was compressed",
+    "drop_reasoning": "the model's earlier reasoning was left out",
     "truncate": "the oldest turns were left out",
     "wind_down": "the model was told to finish",
     "block": "the request was not sent",

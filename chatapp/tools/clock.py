@@ -40,5 +40,4 @@ def current_time(now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Too
         parameters=_PARAMETERS,
         run=run,
         read_only=True,
-        repeatable=True,
     )

@@ -60,7 +60,6 @@ def _fetching(reach: Reach) -> Tool:
         run=partial(_fetch, reach),
         # An address can carry what was said here to whoever owns it, so a person looks at it.
         read_only=False,
-        repeatable=True,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
@@ -44,14 +45,14 @@ async def _tell_context(
         await bus.publish(events.Context(context=context, **about))
 
 
+@dataclass(eq=False)
 class Announcer:
     """Publishes events. Those methods are receivers of compression's signals that are named so."""
 
-    def __init__(self, services: Services, bus: Bus) -> None:
-        self._services = services
-        self._bus = bus
-        # The event that announced the present run of each conversation, if of this process.
-        self._compressing: dict[int, events.CompressionStarted] = {}
+    _services: Services
+    _bus: Bus
+    # The event that announced the present run of each conversation, if of this process.
+    _compressing: dict[int, events.CompressionStarted] = field(default_factory=dict, init=False)
 
     async def begun(self, accepted: Accepted) -> None:
         """Announce that a turn begins."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
+from chatapp.context.possible_steps import all_items, possible_steps, sent_items
 from chatapp.context.request import (
     BuiltRequest,
     ConversationSnapshot,
@@ -17,7 +18,7 @@ from chatapp.context.request import (
 from chatapp.context.sent_back import SentBack
 from chatapp.context.tokens import definition_tokens
 from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
-from chatapp.conversations.turns.progress import aset_truncated
+from chatapp.conversations.turns.progress import adrop_reasoning, aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
 from chatapp.errors import ContextBlocked
 from chatapp.live.view_models import MessageView
@@ -26,21 +27,13 @@ from chatapp.llm.profiles import Profile
 from chatapp.tools.excerpts import add_excerpts
 from chatapp.tools.registry import ToolSource, no_tools
 from compression import conf, services, store
-from compression.exceptions import (
-    CompressionError,
-    CompressionRunning,
-    NothingToCompress,
-    UserFacingError,
-)
-from compression.planning import planner
-from compression.planning.masking import batch
+from compression.exceptions import CompressionError, CompressionRunning, UserFacingError
 from compression.planning.policy import PolicySettings, PolicyState, breaker_open, decide
 from compression.planning.projection import Report
 from compression.planning.truncation import shorten_giant, truncate
 from compression.ports import TokenCounter
 from compression.services import Engine
 from compression.tools.calls import offerable
-from compression.tools.rounds import WIND_DOWN
 from compression.tools.tool import Tool
 from compression.types import ContextAction, Decision, Item, Sizes, Trigger
 
@@ -50,6 +43,11 @@ MAX_ROUNDS = 8
 INLINE_MESSAGES = 200
 # Seconds between two looks at a compression in another process.
 LOOK_AGAIN = 0.25
+# A step besides those of the policy, taken before any words are left out.
+REASONING_DROPPED = {
+    "action": "drop_reasoning",
+    "reason": "There was no room for what the model had thought earlier.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +127,8 @@ async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool =
             await _mask(conversation_id, deps, prepared)
         elif action is ContextAction.COMPRESS:
             await _compress(conversation_id, deps, prepared, tried, False)
+        elif any(one.reasoning for one in _sent(prepared, deps)):
+            await _drop_reasoning(conversation_id, deps, tried)
         elif action is ContextAction.TRUNCATE:
             await _truncate(conversation_id, deps, prepared)
         else:
@@ -155,6 +155,11 @@ def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Pr
     )
 
 
+def sent_back(profile: Profile) -> SentBack:
+    """What a model of this profile gets back of its own messages."""
+    return SentBack(model=profile.name, reasoning=profile.reasoning_back)
+
+
 def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
     """The policy of one conversation: its own settings, else the defaults."""
     defaults = conf.settings().policy
@@ -175,10 +180,6 @@ def compression_settings(snapshot: ConversationSnapshot) -> conf.CompressionSett
     )
 
 
-def _items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
-    return tuple(one.as_item() for one in visible_tail(snapshot))
-
-
 async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
     """The undecided request, once no compression locks the conversation."""
     while True:
@@ -196,14 +197,16 @@ async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
 async def _as_request(snapshot: ConversationSnapshot, deps: FittingDeps) -> Prepared:
     tools: tuple[Tool, ...] = ()
     if deps.profile.supports_tools:
-        tools = offerable(await deps.tools(snapshot, deps.profile.sizes))
-    if len(snapshot.tail) > INLINE_MESSAGES:
+        tools = await deps.tools(snapshot, deps.profile.sizes)
+    # The schemas of tools come from anywhere, and may be hard to check.
+    if tools or len(snapshot.tail) > INLINE_MESSAGES:
         return await asyncio.to_thread(_built, snapshot, deps, tools)
     return _built(snapshot, deps, tools)
 
 
 def _built(snapshot: ConversationSnapshot, deps: FittingDeps, tools: tuple[Tool, ...]) -> Prepared:
     profile = deps.profile
+    tools = offerable(tools)
     snapshot = replace(
         snapshot, tools=definition_tokens(deps.counter, [one.definition() for one in tools])
     )
@@ -211,8 +214,7 @@ def _built(snapshot: ConversationSnapshot, deps: FittingDeps, tools: tuple[Tool,
         replace(snapshot, reports=((profile.name, deps.refused),)) if deps.refused else snapshot
     )
     sized = sizes_for(counted, deps.counter, profile)
-    back = SentBack(model=profile.name, reasoning=profile.reasoning_back)
-    built = build_request(snapshot, sized, back=back, recall=profile.supports_tools)
+    built = build_request(snapshot, sized, back=sent_back(profile), recall=profile.supports_tools)
     nothing = Decision(action=ContextAction.CONTINUE, reason="", usage=built.usage.share)
     return Prepared(request=built, decision=nothing, snapshot=snapshot, sizes=sized, tools=tools)
 
@@ -224,7 +226,14 @@ async def _with_decision(prepared: Prepared, deps: FittingDeps, tried: _Attempts
     state = PolicyState()
     looks = settings.off or conf.settings().prepare_messages
     if looks or prepared.request.usage.share >= settings.soft:
-        state = await asyncio.to_thread(_pure_state, snapshot, sized, tried)
+        state = await asyncio.to_thread(
+            possible_steps,
+            snapshot,
+            sized,
+            compression_settings(snapshot).planner,
+            sent_back(deps.profile),
+            failed=tried.compression_failed,
+        )
         state = await _with_stored_state(state, snapshot, sized, tried)
     decision = decide(prepared.request.usage, settings, state)
     decided = {"action": str(decision.action), "reason": decision.reason}
@@ -260,48 +269,9 @@ async def _with_stored_state(
     )
 
 
-def _pure_state(snapshot: ConversationSnapshot, sized: Sizes, tried: _Attempts) -> PolicyState:
-    """The possible steps, as far as they can be found without the database."""
-    items = _items(snapshot)
-    settings = compression_settings(snapshot)
-    compressible = not tried.compression_failed
-    if compressible:
-        try:
-            planner.plan(_all_items(snapshot), sized, settings.planner, trigger=Trigger.THRESHOLD)
-        except NothingToCompress:
-            compressible = False
-    through = snapshot.truncated_through
-    masks = batch(items, sized)
-    return PolicyState(
-        in_tool_loop=items[-1].role == "tool" if items else False,
-        wound_down=any(one.turn_open and one.added_context == WIND_DOWN for one in snapshot.tail),
-        failed=tried.compression_failed,
-        compressible=compressible,
-        due=_due(snapshot, sized),
-        maskable=masks.frees if masks else 0.0,
-        masking_pays=masks is not None and masks.pays,
-        truncatable=truncate(_all_items(snapshot), sized, truncated_through=through) > through,
-    )
-
-
-def _due(snapshot: ConversationSnapshot, sized: Sizes) -> bool:
-    """Whether there are enough messages before the tail to prepare a summary for that alone."""
-    settings = compression_settings(snapshot)
-    if not settings.prepare_messages:
-        return False
-    try:
-        span = planner.plan(
-            _all_items(snapshot), sized, settings.planner, trigger=Trigger.BACKGROUND
-        )
-    except NothingToCompress:
-        return False
-    return len(span.items) >= settings.prepare_messages
-
-
-def _all_items(snapshot: ConversationSnapshot) -> tuple[Item, ...]:
-    """The whole tail, with truncated messages, which the next compression covers."""
-    visible = visible_tail(replace(snapshot, truncated_through=0))
-    return tuple(one.as_item() for one in visible)
+def _sent(prepared: Prepared, deps: FittingDeps) -> tuple[Item, ...]:
+    """The messages of a request."""
+    return sent_items(prepared.snapshot, sent_back(deps.profile))
 
 
 async def _wait_for_lock(conversation_id: int) -> None:
@@ -349,7 +319,7 @@ async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> 
         conversation_id,
         engine=deps.engine(prepared.sizes),
         sizes=prepared.sizes,
-        items=_items(prepared.snapshot),
+        items=_sent(prepared, deps),
     )
 
 
@@ -367,11 +337,20 @@ async def _look_up(deps: FittingDeps, prepared: Prepared) -> bool:
     return added is not None
 
 
+async def _drop_reasoning(conversation_id: int, deps: FittingDeps, tried: _Attempts) -> None:
+    """Leave the model's reasoning so far out of this request and all later ones."""
+    tried.decisions[-1] = REASONING_DROPPED
+    await adrop_reasoning(conversation_id)
+    await deps.changed()
+
+
 async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
-    snapshot = prepared.snapshot
+    snapshot, back = prepared.snapshot, sent_back(deps.profile)
     through = await asyncio.to_thread(
         lambda: truncate(
-            _all_items(snapshot), prepared.sizes, truncated_through=snapshot.truncated_through
+            all_items(snapshot, back),
+            prepared.sizes,
+            truncated_through=snapshot.truncated_through,
         )
     )
     await aset_truncated(conversation_id, through)
@@ -380,17 +359,17 @@ async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared)
 
 def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
     """The last resort for one huge turn: its oldest texts cut to head and tail."""
-    replaced = shorten_giant(_items(prepared.snapshot), prepared.sizes)
+    items = _sent(prepared, deps)
+    replaced = shorten_giant(items, prepared.sizes)
     if replaced is None:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
-    originals = {item.seq: item.text for item in _items(prepared.snapshot)}
+    originals = {item.seq: item.text for item in items}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
-    back = SentBack(model=deps.profile.name, reasoning=deps.profile.reasoning_back)
     built = build_request(
         prepared.snapshot,
         prepared.sizes,
         replaced=changed,
-        back=back,
+        back=sent_back(deps.profile),
         recall=deps.profile.supports_tools,
     )
     if built.usage.share > 1.0:

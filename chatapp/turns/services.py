@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
 from chatapp.context.request import tokens_by_part
 from chatapp.conversations.messages import reading
+from chatapp.conversations.messages.measures import tail_tokens
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.live.view_models import CompressionView, ContextView, PageView
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation
 from chatapp.tools.registry import ToolSource, no_tools
-from chatapp.turns.fitting import sizes_for
+from chatapp.turns.fitting import sent_back, sizes_for
 from chatapp.turns.summarising import ModelCall, Paced
 from compression import conf
 from compression.database import in_database_thread
 from compression.planning.planner import PlannerSettings, cap_tokens
-from compression.ports import Masks, Summarizer, TokenCounter, Transcript
+from compression.ports import Masks, Summarizer, TokenCounter
 from compression.services import Engine
 from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.summarizers.prompt import PromptSummarizer
@@ -42,7 +44,7 @@ class Services:
     client: LLMClient
     catalogue: Catalogue
     counter: TokenCounter
-    transcript: Transcript
+    transcript: StoredTranscript
     masks: Masks
     demo: bool
     summary_model: str = ""
@@ -61,9 +63,10 @@ class Services:
         """Compression's engine for conversations of this model."""
         limits = PlannerSettings(summary_tokens=conf.settings().summary_tokens)
         extract = ExtractiveSummarizer(self.counter, cap_tokens(profile.sizes, limits))
+        transcript = replace(self.transcript, back=sent_back(profile))
         if self.demo:
             return Engine(
-                transcript=self.transcript,
+                transcript=transcript,
                 masks=self.masks,
                 counter=self.counter,
                 summarizers=(),
@@ -71,7 +74,7 @@ class Services:
             )
         names = dict.fromkeys([self.summary_model or profile.name, profile.name])
         return Engine(
-            transcript=self.transcript,
+            transcript=transcript,
             masks=self.masks,
             counter=self.counter,
             summarizers=tuple(self._summarizer(name, profile) for name in names),
@@ -117,11 +120,11 @@ class Services:
         """
         return await _acontext_of(conversation_id, partial(self.context_view, model=model))
 
-    def context_view(self, row: Conversation, tail_tokens: int, *, model: str = "") -> ContextView:
-        """Usage of the next request, given the ruler tokens of its tail."""
+    def context_view(self, row: Conversation, *, model: str = "") -> ContextView:
+        """Usage of the next request. Reads the database."""
         profile = self._profile(model or row.model)
         sized = self._sizes(row, profile)
-        tokens = tokens_by_part(sized, tail_tokens)
+        tokens = tokens_by_part(sized, tail_tokens(row, sent_back(profile)))
         return ContextView(
             model=profile.name,
             window=profile.window,

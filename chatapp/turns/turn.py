@@ -44,6 +44,12 @@ STATUS_OF_REASON = {
     "max_tokens": TurnStatus.TRUNCATED,
     "content_filter": TurnStatus.FILTERED,
     "refusal": TurnStatus.FILTERED,
+    # The server broke off: by itself (vLLM, SGLang), in want of machines (DeepSeek), or because of
+    # its network (Zhipu). Nothing of such a reply is run.
+    "abort": TurnStatus.INTERRUPTED,
+    "cancelled": TurnStatus.INTERRUPTED,
+    "insufficient_system_resource": TurnStatus.INTERRUPTED,
+    "network_error": TurnStatus.INTERRUPTED,
 }
 
 
@@ -141,7 +147,7 @@ class _Reply:
     def status(self) -> TurnStatus:
         """The terminal status of a turn that ends with this reply."""
         assert self.finished is not None
-        return STATUS_OF_REASON.get(self.finished.finish_reason, TurnStatus.COMPLETE)
+        return STATUS_OF_REASON.get(self.finished.finish_reason.lower(), TurnStatus.COMPLETE)
 
 
 async def run_turn(
@@ -168,7 +174,7 @@ async def run_turn(
                 yield step
         deps = replace(turn.deps, tools=deps.tools)
         tools.asked(turn.prepared.tools)
-        calls = _to_answer(turn.reply, offered=bool(turn.prepared.tools), begun=tools.begun)
+        calls = _to_answer(turn.reply, tools, offered=bool(turn.prepared.tools))
         if not calls:
             yield _ending(turn.reply, offered=bool(turn.prepared.tools))
             return
@@ -237,27 +243,28 @@ class _Round:
                     reply.finished = chunk
 
 
-def _to_answer(reply: _Reply, *, offered: bool, begun: bool) -> tuple[ToolCall, ...]:
+def _to_answer(reply: _Reply, loop: ToolLoop, *, offered: bool) -> tuple[ToolCall, ...]:
     """The calls that are answered, of a reply that has ended properly.
 
-    What counts is the calls that came, not the reason that the server gives for the end. Raises the
-    server's own complaint, and ToolsWithoutEnd when the model calls although it may no longer.
+    What counts is the calls that came, not the reason that the server gives for the end. Tools that
+    vanish between two rounds are still called, and the model is told of each. Raises the server's
+    own complaint, and ToolsWithoutEnd when the model calls although it may no longer.
     """
     finished = reply.finished
     assert finished is not None
     if not finished.tool_calls or reply.status is not TurnStatus.COMPLETE:
         return ()
-    if offered:
+    if offered or (loop.begun and loop.offers):
         if finished.error is not None:
             raise finished.error
         return finished.tool_calls
-    if begun:
+    if loop.begun:
         raise ToolsWithoutEnd
     return ()
 
 
 def _ids(prepared: Prepared) -> set[str]:
-    """The ids of calls that the model is sent."""
+    """The ids of calls that the model may be sent; any others differ, since ours are random."""
     return {str(call.get("id")) for one in prepared.snapshot.tail for call in one.tool_calls}
 
 
@@ -328,6 +335,8 @@ def _why(status: TurnStatus, reply: _Reply, finished: Finished) -> dict[str, Any
         return ModelRefused().as_dict()
     if status is TurnStatus.FILTERED:
         return ContentFiltered().as_dict()
+    if status is TurnStatus.INTERRUPTED:
+        return {**(finished.error or ReplyCut()).as_dict(), "partial_kept": reply.text}
     if status is TurnStatus.TRUNCATED and finished.error is not None:
         return {**finished.error.as_dict(), "partial_kept": reply.text}
     if status is TurnStatus.TRUNCATED and reply.reasoning and not reply.text:

@@ -104,7 +104,7 @@ def measure(
     return Measures(
         before=planner.usage(items, before),
         after=planner.usage(items[len(span) :], after),
-        span_tokens=sum(item.tokens for item in span),
+        span_tokens=sum(item.sent_tokens for item in span),
         growth_tokens=after.summary - before.summary + pins,
     )
 
@@ -241,7 +241,7 @@ def _check_gain(measures: Measures, case: Case) -> None:
     if not manual:
         landing = case.settings.landing
         starts = [index for index, item in enumerate(case.items) if item.role == "user"]
-        last_turn = sum(item.tokens for item in case.items[starts[-1] :]) if starts else 0
+        last_turn = sum(item.sent_tokens for item in case.items[starts[-1] :]) if starts else 0
         after = measures.after
         standing = (after.fixed + after.summary + after.pinned) / after.budget
         if standing + case.sizes.share(last_turn) > landing:

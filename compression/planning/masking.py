@@ -82,7 +82,7 @@ def batch(items: Sequence[Item], sizes: Sizes, *, at_compression: bool = False) 
     if not saved:
         return None
     freed = sum(saved.values())
-    behind = sum(item.tokens for item in items if item.seq >= min(saved))
+    behind = sum(item.sent_tokens for item in items if item.seq >= min(saved))
     found = Batch(
         seqs=tuple(sorted(saved)), frees=sizes.share(freed), rereads=sizes.share(behind - freed)
     )

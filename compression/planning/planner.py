@@ -62,7 +62,7 @@ class PlannerSettings:
 def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
     """Calibrated tokens of a request made of these items; each part is rounded up."""
 
-    return usage_of(sum(item.tokens for item in items), sizes)
+    return usage_of(sum(item.sent_tokens for item in items), sizes)
 
 
 def usage_of(tail: int, sizes: Sizes) -> Usage:
@@ -126,7 +126,7 @@ def plan(
     return Span(
         items=tuple(items[:cut]),
         through_seq=items[cut - 1].seq,
-        source_tokens=outline.before[cut],
+        source_tokens=sum(item.tokens for item in items[:cut]),
     )
 
 
@@ -145,7 +145,7 @@ class _Outline:
     """Running sums over the items, so that a sum over any range takes constant time."""
 
     before: list[int]
-    """Ruler tokens of all items before each index; the last is the total."""
+    """Ruler tokens that all items before each index take in a request; the last is the total."""
     pinned_before: list[int]
     """Ruler tokens of the pinned items before each index."""
     cuts: list[int]
@@ -159,12 +159,12 @@ class _Outline:
             if item.role == "user" and index > 0 and closed:
                 cuts.append(index)
             closed = closed and not item.open
-            before.append(before[-1] + item.tokens)
+            before.append(before[-1] + item.sent_tokens)
             pinned.append(pinned[-1] + (item.tokens if item.pinned else 0))
         return cls(before, pinned, cuts)
 
     def tail(self, cut: int) -> int:
-        """Ruler tokens from ``cut`` to the end."""
+        """Ruler tokens in a request from ``cut`` to the end."""
         return self.before[-1] - self.before[cut]
 
     def cut_within(self, room: _Room) -> int:

@@ -47,7 +47,7 @@ def truncate(
                 break
         if item.open:
             break
-        remaining -= sizes.share(item.tokens)
+        remaining -= sizes.share(item.sent_tokens)
         previous = item
     return through if whole > 1.0 or left <= whole - STEP else truncated_through
 

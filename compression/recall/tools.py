@@ -78,7 +78,6 @@ def recall_tools(look_up: LookUp, counter: TokenCounter, *, most_tokens: int) ->
 
     shared: dict[str, Any] = {
         "read_only": True,
-        "repeatable": True,
         "most_calls": MOST_CALLS,
         "counted_with": "recall",
         "most_tokens": most_tokens,

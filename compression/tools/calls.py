@@ -26,6 +26,10 @@ _ID_CHARACTERS = string.ascii_letters + string.digits
 MOST_CALLS = 16
 #: Characters of a name in an error.
 _SHOWN = 60
+#: Names of tools in an error.
+_MOST_NAMES = 20
+#: Said of a call that may have begun, and gave no result.
+UNKNOWN_EFFECT = "It is not known whether the call took effect."
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -82,7 +86,9 @@ class Checker:
                 "Call it again if you still need it."
             )
         if tool is None:
-            names = ", ".join(sorted(known)) or "none"
+            names = ", ".join(sorted(known)[:_MOST_NAMES]) or "none"
+            if len(known) > _MOST_NAMES:
+                names += f" and {len(known) - _MOST_NAMES} more"
             shown = name[:_SHOWN] or "no name"
             return error(f"There is no tool named {shown!r}. The tools are: {names}.")
         counted = tool.counted_with or name

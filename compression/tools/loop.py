@@ -32,9 +32,6 @@ from compression.tools.rounds import MOST_ROUNDS, Rounds
 from compression.tools.running import SECONDS, Limits, Outcome, run
 from compression.tools.tool import Tool
 
-#: Characters of the arguments of one message that are checked at once; more are in a thread.
-_AT_ONCE = 2_000
-
 
 class WrittenCall(Protocol):
     """A call as a model wrote it."""
@@ -57,7 +54,7 @@ class MadeCall:
     """A call that is stored and answered."""
 
     id: str
-    """Our own, unique in the conversation."""
+    """Our own: not among those ``taken``, and random enough to come only once anywhere."""
     name: str
     arguments: Mapping[str, Any]
     stored: dict[str, Any]
@@ -111,12 +108,16 @@ class ToolLoop:
     async def made(
         self, calls: Sequence[WrittenCall], offered: Sequence[Tool], *, taken: Iterable[str]
     ) -> tuple[MadeCall, ...]:
-        """The calls of one reply, checked, with ids that are not ``taken``."""
+        """The calls of one reply, checked, with ids that are not ``taken``.
+
+        Calls of a reply to a request that offered nothing are a round too, so that they have an
+        end.
+        """
+        if not offered:
+            self._rounds = self._rounds.after(offered=True)
         written = [(call.name, call.arguments) for call in calls]
-        if sum(len(arguments) for _, arguments in written) > _AT_ONCE:
-            checks = await asyncio.to_thread(self._checker.check, written, offered)
-        else:
-            checks = self._checker.check(written, offered)
+        # In a thread: schemas come from anywhere, and may be hard to check.
+        checks = await asyncio.to_thread(self._checker.check, written, offered)
         ids = set(taken)
         made = []
         for call, checked in zip(calls, checks, strict=True):

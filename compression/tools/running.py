@@ -11,7 +11,7 @@ from typing import Any
 
 from compression.exceptions import ToolFailed
 from compression.ports import TokenCounter
-from compression.tools.calls import Checked, error
+from compression.tools.calls import UNKNOWN_EFFECT, Checked, error
 from compression.tools.texts import is_binary, without_control
 from compression.tools.tool import Tool
 
@@ -69,22 +69,27 @@ async def run(
     ``approve`` is awaited first, for as long as it takes; it refuses by False or by ToolFailed.
     """
     begun = time.monotonic()
+    effect = "" if call.tool.read_only else f" {UNKNOWN_EFFECT}"
     try:
         if approve is not None:
             if not await approve():
                 raise ToolFailed("The call was not approved, so it did not run.")
             begun = time.monotonic()
-        found = await _within(call.tool.run(call.arguments), limits.seconds)
-        text = await _as_text(found, call.tool, limits, counter)
+        text = _as_text(await _within(call.tool.run(call.arguments), limits.seconds), call.tool)
     except ToolFailed as failure:
         text = error(failure.message)
     except TimeoutError:
-        text = error(f"{call.tool.name} took longer than {limits.seconds:g} s and was ended.")
+        name, seconds = call.tool.name, limits.seconds
+        text = error(f"{name} took longer than {seconds:g} s and was ended.{effect}")
     except Exception as failure:
         # The reason may be anything; the model and the reader get a sentence, the log the rest.
         logger.exception("The tool %s failed.", call.tool.name)
-        text = error(f"{call.tool.name} failed ({type(failure).__name__}).")
-    return Outcome(text=text, seconds=round(time.monotonic() - begun, 3))
+        text = error(f"{call.tool.name} failed ({type(failure).__name__}).{effect}")
+    took = round(time.monotonic() - begun, 3)
+    most = call.tool.most_tokens if call.tool.most_tokens is not None else limits.tokens
+    # Also the words of a failure: they are the server's, and may be as long as a result.
+    text = await asyncio.to_thread(shortened, text, limits.characters, most, counter)
+    return Outcome(text=text, seconds=took)
 
 
 async def _within(work: Awaitable[Any], seconds: float) -> Any:
@@ -115,8 +120,8 @@ def _forget(task: asyncio.Future[Any]) -> None:
         logger.info("A tool that was ended has failed: %r", failure)
 
 
-async def _as_text(found: object, tool: Tool, limits: Limits, counter: TokenCounter) -> str:
-    """The result as it is stored and sent."""
+def _as_text(found: object, tool: Tool) -> str:
+    """The result as text, of any length."""
     if isinstance(found, bytes | bytearray | memoryview):
         size = len(found) if not isinstance(found, memoryview) else found.nbytes
         return error(f"{tool.name} returned {size:,} bytes of binary data, which is no text.")
@@ -124,10 +129,7 @@ async def _as_text(found: object, tool: Tool, limits: Limits, counter: TokenCoun
         return error(f"{tool.name} returned no text.")
     if is_binary(found):
         return error(f"{tool.name} returned binary data ({len(found):,} characters), not text.")
-    if not found.strip():
-        return "(The tool returned nothing.)"
-    most = tool.most_tokens if tool.most_tokens is not None else limits.tokens
-    return await asyncio.to_thread(shortened, found, limits.characters, most, counter)
+    return found if found.strip() else "(The tool returned nothing.)"
 
 
 def shortened(text: str, characters: int, tokens: int | None, counter: TokenCounter) -> str:

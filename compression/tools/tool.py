@@ -27,8 +27,6 @@ class Tool:
     """
     read_only: bool = False
     """It changes nothing anywhere, so nobody has to approve its calls."""
-    repeatable: bool = False
-    """A call may run once more after its process died in its midst."""
     most_calls: int | None = None
     """Calls in one turn; None: as many as the rounds allow."""
     counted_with: str = ""

@@ -5,6 +5,7 @@ import { code, find, main } from "./page.js";
 const OFFLINE_AFTER = 2000; // milliseconds
 
 let lastEvent = Number(main.dataset.eventNo || 0);
+let lastState = lastEvent; // Of what came by events since, any single one may have been lost.
 let offline = 0;
 const banner = find("#banner");
 
@@ -44,6 +45,7 @@ function numberOf(fragment) {
 const parser = document.createElement("template");
 
 const IS_TEXT = /^<div [^>]*data-event="delta"/;
+const IS_STATE = /^\s*<[^>]*data-event="state"/;
 
 /** Apply streamed text, up to twenty times a second: htmx's swaps without htmx's events. */
 function stream(fragment) {
@@ -71,12 +73,14 @@ export function start({ onOpen, onMessage }) {
   if (!code) return;
   const arrived = (message) => {
     lastEvent = Math.max(lastEvent, numberOf(message));
+    if (IS_STATE.test(message)) lastState = numberOf(message);
     onMessage(message);
   };
   htmx.config.wsReconnectDelay = (tries) => Math.min(8000, 250 * 2 ** tries) * (0.5 + Math.random() / 2);
   htmx.createWebSocket = (url) => {
     const address = new URL(url);
     address.searchParams.set("after", String(lastEvent));
+    address.searchParams.set("state", String(lastState));
     const socket = new WebSocket(address);
     // Registered before htmx's listener, which therefore never sees the text.
     socket.addEventListener("message", (event) => {

@@ -150,3 +150,27 @@ async def test_t02_t06_a_real_call_runs_when_it_is_allowed(
     await expect(screen.articles.last).to_contain_text("It is kept.")
     assert notes.control()["written"] == ["Buy milk"]
     assert screen.complaints == []
+
+
+async def test_while_a_call_waits_nothing_is_said_to_run(
+    screen: Screen, model: RunningUpstream, product: RunningServer
+) -> None:
+    """Breaks when: "Running" stands beside the question that everything waits for."""
+
+    async def after_it() -> str:
+        read = "one => getComputedStyle(one, '::after').content"
+        return str(await screen.articles.last.evaluate(read))
+
+    model.script({"steps": [{"text": "One moment. "}, {"wait": None}]})
+    await screen.send("Write it down.")
+    await expect(screen.articles.last).to_contain_text("One moment.")
+    asks = ASKS.replace("tool_calls=[call])", 'tool_calls=[call], status="complete")')
+    await asyncio.to_thread(manage, product, "shell", "-c", asks)
+    question = _question(screen)
+    await expect(question).to_be_visible()
+    await expect(screen.articles.last).not_to_have_attribute("aria-busy", "true")
+    assert await after_it() == "none"
+    await question.get_by_role("button", name="Allow once").click()
+    await expect(question).to_have_count(0)
+    assert await after_it() == '"Running"'
+    await screen.button("Stop").click()

@@ -13,6 +13,7 @@ from django.db import connections
 from django.utils import timezone
 
 from chatapp.conversations import lifecycle
+from chatapp.conversations.messages.measures import tail_tokens
 from chatapp.conversations.turns import beginning, progress, sending
 from chatapp.live.view_models import ContextView
 from chatapp.models import Conversation, Message, Turn, TurnStatus
@@ -21,8 +22,9 @@ R = TypeVar("R")
 PROCESS_ID = "this process"
 
 
-def context_view(row: Conversation, tail_tokens: int) -> ContextView:
+def context_view(row: Conversation) -> ContextView:
     """A meter without a model: B is 1,000 tokens."""
+    tail = tail_tokens(row)
     return ContextView(
         model="model",
         window=1200,
@@ -31,9 +33,9 @@ def context_view(row: Conversation, tail_tokens: int) -> ContextView:
         system=0,
         summary=0,
         pinned=0,
-        tail=tail_tokens,
-        total=tail_tokens,
-        usage=tail_tokens / 1000,
+        tail=tail,
+        total=tail,
+        usage=tail / 1000,
         threshold=0.8,
         estimated=False,
     )

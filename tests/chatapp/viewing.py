@@ -32,9 +32,10 @@ class Screen(Mirror):
 
     async def connect(self) -> None:
         cookie = f"sessionid={self.client.cookies['sessionid'].value}".encode()
+        query = f"format={self._format}&after={self.seen}&state={self.state_no}"
         self._socket = WebsocketCommunicator(
             application,
-            f"/ws/c/{self.code}/?format={self._format}&after={self.seen}",
+            f"/ws/c/{self.code}/?{query}",
             headers=[(b"origin", b"http://testserver"), (b"cookie", cookie)],
         )
         accepted, _ = await self._socket.connect(PATIENCE)

@@ -69,7 +69,8 @@ class Follower:
 
     async def events(self) -> AsyncIterator[Json]:
         """The events of one connection. Raises ConnectionError when it ends."""
-        address = f"/ws/c/{self.client.code}/?format=json&after={self.mirror.seen}"
+        seen, state_no = self.mirror.seen, self.mirror.state_no
+        address = f"/ws/c/{self.client.code}/?format=json&after={seen}&state={state_no}"
         http = self.client._http
         async with http.ws_connect(address, max_msg_size=0) as socket:
             self._socket = socket

@@ -10,11 +10,21 @@ import asyncio
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
 import aiohttp
 import pytest
 
-from tests.fake_scripts import Script, Text, Wait, is_summary_request, quoted_messages
+from chatapp.context.request import NO_RESULT
+from tests.fake_scripts import (
+    Script,
+    Text,
+    Tool,
+    Wait,
+    calling,
+    is_summary_request,
+    quoted_messages,
+)
 from tests.fake_upstream import FakeUpstream
 from tests.faults.following import Follower
 from tests.faults.world import (
@@ -237,6 +247,41 @@ async def test_i5_i7_killed_at_a_step_that_can_be_seen(
     assert page["messages"][1]["text"].startswith(kept)
     turn = await person.get(f"turns/{sent['turn']}/")
     assert turn["status"] == ("complete" if step == "ended" else "interrupted")
+
+
+async def test_t04_killed_while_a_tool_runs(
+    world: World, upstream: FakeUpstream, person: JsonClient, tmp_path: Path
+) -> None:
+    """The turn ends interrupted, the tool is not run again by anybody, and the next request says
+    that nobody knows what the call did.
+
+    Breaks when: whoever sweeps a turn runs what it had called, or leaves it open.
+    """
+    runs = tmp_path / "runs"
+    tooled = {"DJANGO_SETTINGS_MODULE": "tests.faults.tool_settings", "TESTS_TOOL_RUNS": str(runs)}
+    upstream.enqueue(calling(Tool("hang", '{"city": "Malmö"}')))
+    server, there = await dying(world, person, env=tooled)
+    beside, there_too = await dying(world, person, env=tooled)
+    text, identity = "How is it?", str(uuid.uuid4())
+    sent = await send(there, text, identity)
+    assert sent is not None
+    assert await until(lambda: runs.exists() and runs.read_text("utf-8")) == "Malmö\n"
+    await asyncio.to_thread(server.kill)
+    await there.close()
+    page = await holds(world, person, upstream, acknowledged={identity: text})
+    turn = await person.get(f"turns/{sent['turn']}/")
+    assert turn["status"] == "interrupted"
+    assert [one["role"] for one in page["messages"]] == ["user", "assistant"]
+    assert page["messages"][1]["tool_calls"]
+    again = str(uuid.uuid4())
+    assert await send(there_too, "And now?", again)
+    assert (await ended(person))["messages"][-1]["status"] == "complete"
+    results = [one for one in upstream.chats[-1].json["messages"] if one["role"] == "tool"]
+    assert [one["content"] for one in results] == [NO_RESULT]
+    await asyncio.to_thread(beside.kill)
+    await there_too.close()
+    await holds(world, person, upstream, acknowledged={identity: text, again: "And now?"})
+    assert runs.read_text("utf-8") == "Malmö\n"
 
 
 @pytest.mark.parametrize("step", ["begun", pytest.param("applied", marks=soak)])

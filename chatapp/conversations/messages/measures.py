@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db.models import Sum
+from django.db.models import Max, QuerySet, Sum
 
 from chatapp.context.request import visible_messages, wire_of
+from chatapp.context.sent_back import NOTHING, SentBack
 from chatapp.conversations.messages.stored import as_values, live
-from chatapp.models import Conversation
+from chatapp.models import Conversation, Message
 from compression.planning.projection import Report
 
 # Messages up to which the tail is counted exactly, with the notices for turns without a reply. A
@@ -19,20 +20,47 @@ MOST_COUNTED = 500
 # Characters read from a message to see whether it has text.
 A_LOOK = 64
 # The fields of a StoredMessage by which its tokens are counted.
-COUNTED = ("seq", "role", "text", "token_count", "tool_calls", "tool_call_id", "turn_open")
+COUNTED = (
+    "seq",
+    "role",
+    "text",
+    "token_count",
+    "tool_calls",
+    "tool_call_id",
+    "turn",
+    "turn_open",
+    "model",
+    "masked",
+    "reasoning",
+    "reasoning_field",
+    "reasoning_tokens",
+)
 # Latest turns searched for a provider's count; some of them may have failed.
 LOOKED_AT = 10
 
 
-def tail_tokens(row: Conversation) -> int:
-    """Ruler tokens of the part of the tail that is sent."""
+def tail_tokens(row: Conversation, back: SentBack = NOTHING) -> int:
+    """Ruler tokens of the part of the tail that is sent; ``back``: what goes back with it."""
     after = max(row.compressed_through, row.truncated_through)
     found = live(row.pk).filter(seq__gt=after)
     if row.next_seq - 1 - after > MOST_COUNTED:
         total: int | None = found.aggregate(total=Sum("token_count"))["total"]
-        return total or 0
+        return (total or 0) + _reasoning_tokens(row, found, back)
     tail = as_values(found, names=COUNTED, characters=A_LOOK)
-    return sum(one.tokens for one in wire_of(visible_messages(tail)))
+    return sum(one.tokens for one in wire_of(visible_messages(tail), back))
+
+
+def _reasoning_tokens(row: Conversation, found: QuerySet[Message], back: SentBack) -> int:
+    """Ruler tokens of the reasoning that is sent back with these messages."""
+    if back.reasoning == "never":
+        return 0
+    thought = found.filter(reasoning_field__isnull=False, turn__model=back.model)
+    if back.reasoning == "tool_turns":
+        thought = thought.filter(turn__in=found.exclude(tool_calls=[]).values("turn"))
+    masked: int | None = found.filter(masked_at__isnull=False).aggregate(last=Max("seq"))["last"]
+    thought = thought.filter(seq__gte=masked or 0, seq__gt=row.reasoning_dropped_through or 0)
+    total: int | None = thought.aggregate(total=Sum("reasoning_tokens"))["total"]
+    return total or 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

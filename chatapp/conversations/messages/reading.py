@@ -15,7 +15,7 @@ from django.utils.crypto import salted_hmac
 from chatapp.context.request import ConversationSnapshot, StoredMessage
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.listing import origin
-from chatapp.conversations.messages.measures import last_requests, tail_tokens
+from chatapp.conversations.messages.measures import last_requests
 from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.conversations.messages.stored import as_values, live
 from chatapp.conversations.ownership import owned
@@ -45,9 +45,9 @@ from compression.store import compression_state
 # Most changed messages sent after a reconnect; a page shows fewer.
 STATE_MESSAGES = 200
 QUIET_ENDS = (TurnStatus.COMPLETE,)
-# Makes the context view from a conversation and its tail's ruler tokens. Passed in, because this
+# Makes the context view from a conversation, in the same unit of work. Passed in, because this
 # package knows neither windows nor calibrations.
-ContextBuilder = Callable[[Conversation, int], ContextView]
+ContextBuilder = Callable[[Conversation], ContextView]
 
 
 def message_view(row: Message) -> MessageView:
@@ -259,7 +259,7 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
         turn=next((one for one in turns if one.finished_at is None), None),
         turns=[one for one in turns if one.finished_at is not None],
         compression=compression_view(row),
-        context=context(row, tail_tokens(row)),
+        context=context(row),
         has_older=shown.has_older,
         has_newer=shown.has_newer,
         origin=origin(row),
@@ -292,7 +292,7 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
         turn=opened[0] if opened else None,
         turns=turn_views(ended.order_by("-pk")[:count]),
         compression=compression_view(row),
-        context=context(row, tail_tokens(row)),
+        context=context(row),
     )
 
 
@@ -304,7 +304,7 @@ def overview(
     row = Conversation.objects.filter(pk=conversation_id).first()
     if row is None:
         raise NotFound
-    return row.event_no, compression_view(row), context(row, tail_tokens(row))
+    return row.event_no, compression_view(row), context(row)
 
 
 @snapshot()
@@ -313,7 +313,7 @@ def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
     row = Conversation.objects.filter(pk=conversation_id).first()
     if row is None:
         raise NotFound
-    return context(row, tail_tokens(row))
+    return context(row)
 
 
 def last_reply_has_text(conversation_id: int) -> bool:

@@ -24,12 +24,8 @@ _WORKED_OUT: dict[str, Any] = {
     # Under another name, because an annotation must not have the name of a column.
     "reasoning": Case(
         When(reasoning_field=None, then=Value("")),
-        # Older than the boundary's last move: the provider saw it with what is now summarised.
-        When(
-            turn__finished_at__isnull=False,
-            created_at__lt=F("conversation__compressed_at"),
-            then=Value(""),
-        ),
+        # The provider saw it with what is now summarised, or there was no room left for it.
+        When(seq__lte=F("conversation__reasoning_dropped_through"), then=Value("")),
         default=F("reasoning"),
         output_field=TextField(),
     ),
@@ -48,7 +44,8 @@ def as_values(
 ) -> list[StoredMessage]:
     """The rows as values, in order of seq; model instances would take three times as long.
 
-    Fields beside ``names`` have their defaults; of the text no more than ``characters`` are read.
+    Fields beside ``names`` have their defaults. Of text and reasoning no more than ``characters``
+    are read.
     """
     asked = {
         _OTHER_NAMES.get(name, name): _WORKED_OUT[name] for name in names if name in _WORKED_OUT
@@ -57,6 +54,8 @@ def as_values(
     if characters is not None:
         columns.remove("text")
         asked["beginning"] = Substr("text", 1, characters)
+        if "reasoning_back" in asked:
+            asked["reasoning_back"] = Substr(asked["reasoning_back"], 1, characters)
     found = rows.order_by("seq").annotate(**asked).values(*columns, *asked)
     return [_as_value(row) for row in found]
 

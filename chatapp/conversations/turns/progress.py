@@ -135,6 +135,13 @@ def set_truncated(conversation_id: int, through: int) -> None:
     )
 
 
+def drop_reasoning(conversation_id: int) -> None:
+    """Leave the model's reasoning so far out of every later request."""
+    Conversation.objects.filter(pk=conversation_id).update(
+        event_no=F("event_no") + 1, **Conversation.without_reasoning()
+    )
+
+
 def _number(conversation_id: int) -> int:
     """Count one more stored change of the conversation, whose row stays locked."""
     Conversation.objects.filter(pk=conversation_id).update(
@@ -265,4 +272,5 @@ astops_requested = in_database_thread(stops_requested, lane="background")
 asweep = in_database_thread(sweep, lane="background")
 astore_retry_notice = in_database_thread(store_retry_notice, lane="background")
 aset_truncated = in_database_thread(set_truncated)
+adrop_reasoning = in_database_thread(drop_reasoning)
 afinish = in_database_thread(finish)

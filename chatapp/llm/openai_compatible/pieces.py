@@ -155,12 +155,12 @@ class ToolCallAssembler:
             found = self._by_index[place]
             # Another id with a name is another call; an id alone may be new with each piece.
             other_id = call_id and found.id not in {"", call_id}
-            if name and (other_id or _begins_another(found, name)):
+            if name and (other_id or _begins_another(found, name, arguments)):
                 found = None
         elif call_id or name:
             # A name alone may belong to the id that came before it, or be repeated.
             found = None if call_id or place is not None else self._current
-            if found is not None and _begins_another(found, name):
+            if found is not None and _begins_another(found, name, arguments):
                 found = None
         else:
             found = self._current
@@ -173,9 +173,10 @@ class ToolCallAssembler:
         found = at_place or known[-1]
         if not name:
             return found
+        here = at_place is not None or place is None or place in self._by_index
         if found.whole:
-            return None
-        if at_place is not None or place is None or place in self._by_index:
+            return None if not here or _begins_another(found, name, arguments) else found
+        if here:
             return found
         # A new index: the call goes on only if this cannot be the beginning of its arguments.
         return found if arguments and not arguments.lstrip().startswith("{") else None
@@ -197,9 +198,12 @@ class ToolCallAssembler:
         return call
 
 
-def _begins_another(call: _Growing, name: str) -> bool:
-    """Whether a piece with a name but without a new id is the beginning of another call."""
-    return bool(call.name) and (call.whole or call.name != name)
+def _begins_another(call: _Growing, name: str, arguments: str) -> bool:
+    """Whether a piece with a name but without a new id is the beginning of another call.
+
+    A piece that only repeats the name of a whole call is none: some servers end a call by one.
+    """
+    return bool(call.name) and (call.name != name or (call.whole and bool(arguments.strip())))
 
 
 def _unread(part: dict[str, Any], function: dict[str, Any]) -> tuple[dict[str, Any], int]:

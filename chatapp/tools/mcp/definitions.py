@@ -53,17 +53,8 @@ def parameters_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_read_only(raw: Mapping[str, Any]) -> bool:
     """Whether the server marked the tool as one that changes nothing."""
-    return _hint(raw, "readOnlyHint")
-
-
-def is_repeatable(raw: Mapping[str, Any]) -> bool:
-    """Whether a call may run twice with the effect of one."""
-    return is_read_only(raw) or _hint(raw, "idempotentHint")
-
-
-def _hint(raw: Mapping[str, Any], name: str) -> bool:
     annotations = raw.get("annotations")
-    return isinstance(annotations, dict) and annotations.get(name) is True
+    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 
 
 def flaw(raw: Any) -> str:

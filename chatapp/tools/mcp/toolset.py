@@ -41,7 +41,6 @@ def _tool(server: str, pinned: PinnedTool, call: Call) -> Tool:
         parameters=definitions.parameters_of(raw),
         run=partial(call, pinned),
         read_only=definitions.is_read_only(raw),
-        repeatable=definitions.is_repeatable(raw),
     )
 
 

@@ -30,7 +30,7 @@ class Following:
         self.pk = pk
         self.signed_in = True
         self.asked = 0
-        self.viewer = Viewer(seen=0)
+        self.viewer = Viewer(seen=0, lossy=wiring.bus().lossy)
         self._frames: asyncio.Queue[Json] = asyncio.Queue()
         outlet = Outlet(self._send, wiring.rendering_pool(), user_id=1, as_json=True)
         catch_up = CatchUp(pk, self.viewer, outlet, wiring.services())

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from django.test import AsyncClient
 
+from chatapp.consumers import following
+from chatapp.live.bus import Bus, Published
 from tests.chatapp.viewing import Screen
 from tests.fake_scripts import Delay, Done, Finish, Script, Text, Tool, Usage
 from tests.fake_upstream import FakeUpstream
@@ -64,3 +66,46 @@ async def test_i4_d06_cut_off_at_any_event_of_a_turn_with_tools(
     await screen.until_quiet()
     await settle()
     await screen.told()
+
+
+@pytest.mark.parametrize("lost", range(11))
+async def test_i4_any_single_event_of_a_turn_with_tools_is_lost(
+    screen: Screen,
+    chat_client: AsyncClient,
+    code: str,
+    upstream: FakeUpstream,
+    monkeypatch: pytest.MonkeyPatch,
+    lost: int,
+) -> None:
+    """I4. What a card is made of comes in several events of one number, of which a layer may lose
+    any, and no later number tells of it.
+
+    Breaks when: a state over such a bus brings only what is newer than the last number.
+    """
+    deliver = Bus._deliver
+    passed = 0
+
+    def without_one(bus: Bus, conversation_id: int, published: Published | None) -> None:
+        nonlocal passed
+        if published is not None and published.type != "delta":
+            passed += 1
+            if passed == lost + 1:
+                return
+        deliver(bus, conversation_id, published)
+
+    monkeypatch.setattr(Bus, "lossy", property(lambda bus: True))
+    # Later than the events of the round, and soon enough to wait for.
+    monkeypatch.setattr(following, "LOOK_OPEN", 0.5)
+    monkeypatch.setattr(following, "LOOK_IDLE", 0.5)
+    await screen.disconnect()
+    await screen.connect()
+    await screen.next()
+    monkeypatch.setattr(Bus, "_deliver", without_one)
+    upstream.enqueue(CALL, ANSWER)
+    await send(chat_client, code, "What time is it?")
+    await screen.until_quiet()
+    await settle()
+    await screen.told()
+    assert passed > lost
+    roles = [screen.messages[seq]["role"] for seq in sorted(screen.messages)]
+    assert roles == ["user", "assistant", "tool", "assistant"]

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from chatapp.context.request import StoredMessage, wire_of
-from chatapp.context.sent_back import SentBack
+from chatapp.context.sent_back import SentBack, items_of
+from compression.planning.planner import usage
+from compression.types import Sizes
 from tests.chatapp.context.test_request import call, message
 
 
@@ -85,3 +87,22 @@ def test_fields_of_the_server_go_to_the_model_that_wrote_them() -> None:
     )
     assert mine == signed
     assert others == call("a")
+
+
+@pytest.mark.parametrize("mode", ["never", "tool_turns", "always"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_what_goes_back_counts_wherever_room_is_made(mode: str, masked: bool) -> None:
+    """The request, and what plans, truncates and masks, agree on its size.
+
+    Breaks when: reasoning counts in the request and not in its messages as compression sees them.
+    """
+    tail = turn()
+    if masked:
+        tail[2] = message(3, "tool", "found " * 50, tool_call_id="a", masked=True)
+    back = SentBack(model="m", reasoning=mode)
+    items = items_of(tail, back)
+    assert sum(one.sent_tokens for one in items) == sum(one.tokens for one in wire_of(tail, back))
+    assert [one.tokens for one in items] == [one.token_count for one in tail]
+    assert usage(items, Sizes(window=1000, reserve=0, calibration=1.0)).tail == sum(
+        one.sent_tokens for one in items
+    )

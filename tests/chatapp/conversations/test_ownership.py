@@ -23,21 +23,26 @@ pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 # What the functions of this room want besides a person and a code.
 VALUES: dict[str, Any] = {
     "action": "remove",
+    "arguments_sha256": "0" * 64,
+    "call_id": "a1b2c3d4e",
     "changes": {"title": "theirs"},
     "client_msg_id": uuid.uuid4(),
     "context": context_view,
+    "decision": "once",
     "event_no": 1,
     "field": "deleted_at",
     "first": first_message("theirs"),
     "process_id": PROCESS_ID,
     "keep_turns": 1,
     "model": "model",
+    "name": "notes",
     "most_tokens": 1000,
     "query": "hello",
     "seq": 1,
     "summary_tokens": 1,
     "text": "theirs",
     "tokens": 1,
+    "tool": "notes__write",
     "turn_id": 1,
 }
 

@@ -80,6 +80,30 @@ def test_i4_a_number_that_was_left_out_is_missed() -> None:
     assert viewer_of(0).after == 0
 
 
+@given(st.data())
+def test_i4_a_state_brings_whatever_single_event_was_lost(data: st.DataObject) -> None:
+    """I4. Breaks when: over a lossy bus a number of which one event came counts as told."""
+    numbers = sorted(data.draw(st.lists(st.integers(6, 12), min_size=1, max_size=12)))
+    lost = data.draw(st.integers(0, len(numbers) - 1))
+    viewer = Viewer(seen=5, lossy=True)
+    assert viewer.after == 4
+    viewer.shown(5, turn=None, compression=CompressionView(), tell_by=NOW)
+    for place, number in enumerate(numbers):
+        if place != lost:
+            viewer.note(event("message-changed", number))
+    assert viewer.after < numbers[lost]
+    viewer.shown(12, turn=None, compression=CompressionView(), tell_by=NOW)
+    assert (viewer.after, viewer.only_by_state) == (12, True)
+
+
+@pytest.mark.parametrize(("lossy", "after"), [(True, 5), (False, 8)])
+def test_i4_who_comes_back_says_which_state_it_had_last(lossy: bool, after: int) -> None:
+    """I4. Breaks when: an event that was lost just before a socket ended is never told."""
+    assert Viewer(seen=9, state_no=5, lossy=lossy).after == after
+    assert Viewer(seen=9, state_no=10**17, lossy=lossy).after <= 9
+    assert Viewer(seen=9, lossy=lossy).after == 8
+
+
 def test_i4_there_is_nothing_to_add_to_where_the_empty_reply_was_lost() -> None:
     """I4. Breaks when: a reply begins although its message was never told."""
     viewer = viewer_of(3)

@@ -27,6 +27,7 @@ from chatapp.turns.fitting import (
     policy_settings,
     prepare,
     prepare_in_background,
+    sent_back,
 )
 from compression import services, store
 from compression.engine import Engine
@@ -625,3 +626,82 @@ async def test_a_batch_that_was_undone_is_not_masked_again_at_once(alice: User) 
     assert change.seqs == (2, 3, 4, 5)
     await prepare(pk, deps_with())
     assert await masked_seqs(code) == []
+
+
+THINKS = replace(PROFILE, reasoning_back="always")
+
+
+def with_thoughts(code: str, *, turns: int = 0, tokens: int = 3500) -> None:
+    """Small turns, then one that is open, in which the model thought and called a tool."""
+    fill(code, turns, words=15)
+    row = row_of(code)
+    turn = Turn.objects.create(conversation=row, model=PROFILE.name)
+    call = {"id": "call_0", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    thought = {"reasoning": "so " * tokens, "reasoning_field": "reasoning"}
+    more: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("user", {"text": "look"}),
+        ("assistant", {"tool_calls": [call], "reasoning_tokens": tokens, **thought}),
+        ("tool", {"text": "found", "tool_call_id": "call_0", "tool_name": "look"}),
+        ("assistant", {"status": "streaming", "token_count": 0}),
+    )
+    for number, (role, fields) in enumerate(more):
+        calls = fields.get("tool_calls", [])
+        Message.objects.create(
+            conversation=row,
+            seq=row.next_seq + number,
+            turn=turn,
+            role=role,
+            created_at=timezone.now(),
+            **{"token_count": message_tokens(COUNTER, fields.get("text", ""), calls), **fields},
+        )
+    Conversation.objects.filter(pk=row.pk).update(next_seq=row.next_seq + len(more))
+
+
+@pytest.mark.parametrize("turns", [0, 3])
+async def test_i16_i17_reasoning_leaves_before_any_words_do(alice: User, turns: int) -> None:
+    """And for good, so that the next request begins as this one.
+
+    Breaks when: reasoning does not count as part of what has to fit, so that there is nothing to
+    leave out; or turns are left out for its sake.
+    """
+    code = await stored(lambda: new(alice))
+    await stored(lambda: with_thoughts(code, turns=turns))
+    deps = deps_with(ScriptedSummarizer(), profile=THINKS)
+    prepared = await prepare(await pk_of(code), deps)
+    manifest = prepared.request.manifest
+    assert prepared.request.usage.share < 0.5
+    assert manifest["before"][-1]["action"] == "drop_reasoning"
+    assert (manifest["truncated_through"], manifest["shortened"]) == (0, [])
+    assert not any("reasoning" in one for one in prepared.request.messages)
+    row = await stored(lambda: row_of(code))
+    assert row.reasoning_dropped_through == 2 * turns + 3
+    assert isinstance(deps.changed, Changes)
+    assert deps.changed.number == 1
+    again = await prepare(await pk_of(code), deps)
+    assert again.request.messages == prepared.request.messages
+    assert again.request.manifest["before"] == []
+
+
+@pytest.mark.parametrize("counted_by", ["each message", "the database"])
+@pytest.mark.parametrize("mode", ["never", "tool_turns", "always"])
+async def test_the_meter_counts_the_reasoning_that_is_sent(
+    alice: User, monkeypatch: pytest.MonkeyPatch, mode: str, counted_by: str
+) -> None:
+    """The screen, the planner and the request agree, however long the tail is.
+
+    Breaks when: the meter shows a fifth of the window in use where the next send is refused.
+    """
+    if counted_by == "the database":
+        monkeypatch.setattr(measures, "MOST_COUNTED", 0)
+    code = await stored(lambda: new(alice))
+    await stored(lambda: with_thoughts(code, turns=2, tokens=700))
+    profile = replace(PROFILE, reasoning_back=mode)
+    prepared = await prepare(await pk_of(code), deps_with(profile=profile))
+    tail = prepared.request.manifest["tokens"]["tail"]
+    row = await stored(lambda: row_of(code))
+    assert await stored(lambda: measures.tail_tokens(row, sent_back(profile))) == tail
+    plain = await stored(lambda: measures.tail_tokens(row))
+    assert tail - plain == (0 if mode == "never" else 700)
+    transcript = StoredTranscript(back=sent_back(profile))
+    items = await stored(lambda: transcript.items(row.pk, after_seq=0))
+    assert sum(one.sent_tokens for one in items) == tail

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles
 from chatapp.conversations.turns import progress
 from chatapp.models import Message, ModelProfile, Turn
 from compression.exceptions import ToolFailed
 from compression.tools.rounds import WIND_DOWN
 from tests.chatapp.context.test_request import check_shape
-from tests.chatapp.stage import PATIENCE, Stage, staged, stored, until
+from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, until
 from tests.chatapp.talking import row_of
 from tests.chatapp.tools_at_hand import Waiting, giving, offering, tool
 from tests.chatapp.turns.test_turn import asked_of, fill
@@ -29,10 +30,12 @@ from tests.fake_scripts import (
     Raw,
     Reasoning,
     Script,
+    Step,
     Text,
     Tool,
     Usage,
     calling,
+    default_answer,
     failing,
     is_summary_request,
     saying,
@@ -525,3 +528,146 @@ async def test_the_ids_and_the_turn_of_a_job_stay_what_they_are(
         finished = await stage.told("turn-finished")
     assert finished["ended"]["reply_seq"] == accepted.reply_seq
     assert finished["ended"]["seq"] == finished["message"]["seq"] == accepted.reply_seq + 2
+
+
+def thinking(thought: str, *then: Step) -> Script:
+    """A reply that thinks first, and calls the weather if nothing else is said."""
+    return Script(steps=(Reasoning(thought), *(then or (MALMO,)), Finish(), Done()))
+
+
+def thoughts_in(request: Json) -> list[str]:
+    return [one["reasoning_content"] for one in request["messages"] if "reasoning_content" in one]
+
+
+async def test_i17_a_compression_in_mid_turn_drops_the_reasoning_before_it_once(
+    alice: User, tmp_path: Path
+) -> None:
+    """I17: what was thought before the boundary moved is sent neither in the rest of the turn nor
+    in the next one; what was thought after it is sent in both.
+
+    Breaks when: the turn's end, or the time, decides what is sent back.
+    """
+    results = iter(["the harbour of Malmö " * 70])
+
+    async def work(arguments: Any) -> str:
+        return next(results, "Sunny.")
+
+    script = [thinking("first"), thinking("second"), thinking("third", Text("So."))]
+
+    def answer(request: Json) -> Script:
+        if is_summary_request(request):
+            return default_answer(request)
+        return script.pop(0) if script else saying("Yes.")
+
+    async with staged(
+        alice,
+        tmp_path,
+        window=4096,
+        tools=offering(tool(run=work, most_tokens=600, read_only=True)),
+    ) as stage:
+        await stored(lambda: fill(stage.code, 8))
+        stage.upstream.handler = answer
+        assert (await stage.say("How is it?")).status == "complete"
+        assert (await stage.say("And now?")).status == "complete"
+        row = await stored(lambda: row_of(stage.code))
+        sent = asked_of(stage)
+    assert row.compression_version == 1
+    assert [thoughts_in(request) for request in sent] == [
+        [],
+        [],
+        ["second"],
+        ["second", "third"],
+    ]
+    bodies = [[json.dumps(one) for one in request["messages"]] for request in sent]
+    assert bodies[1][0] != bodies[0][0], "compressed between the first two rounds"
+    for earlier, later in pairwise(bodies[1:]):
+        assert later[: len(earlier)] == earlier
+
+
+async def test_i16_reasoning_that_fills_the_window_gives_way(alice: User, tmp_path: Path) -> None:
+    """I16: of one long turn, which nothing but its reasoning can leave.
+
+    Breaks when: the request counts reasoning, and what makes room for it does not, so that this
+    turn and every later one is refused.
+    """
+    most = 8192 - 8192 // 4
+    async with staged(
+        alice, tmp_path, tools=offering(tool(read_only=True)), tool_rounds=30
+    ) as stage:
+        stage.upstream.enqueue(
+            *[thinking(f"{number} " + "so " * 600) for number in range(20)], saying("Well.")
+        )
+        first = await stage.say("How is it?")
+        second = await stage.say("And now?")
+        row = await stored(lambda: row_of(stage.code))
+        sent = asked_of(stage)
+        meter = await stage.services.acontext(row.pk)
+    assert (first.status, second.status) == ("complete", "complete"), first.error or second.error
+    assert row.compressed_through == row.truncated_through == 0
+    assert row.reasoning_dropped_through
+    for request in sent:
+        ruler = sum(
+            message_tokens(COUNTER, one.get("content") or "", one.get("tool_calls", ()))
+            + COUNTER.count(one.get("reasoning_content", ""))
+            for one in request["messages"]
+        )
+        assert ruler <= most
+    bodies = [[json.dumps(one) for one in request["messages"]] for request in sent]
+    changed = [later[: len(earlier)] != earlier for earlier, later in pairwise(bodies)]
+    # Twenty thoughts of some 600 tokens, in a window for about ten.
+    assert 1 <= sum(changed) <= 3
+    assert meter.tail >= second.manifest["tokens"]["tail"]
+
+
+async def test_tools_that_vanish_in_mid_turn_are_told_to_the_model(
+    alice: User, tmp_path: Path
+) -> None:
+    """Each call is answered, as long as there are rounds.
+
+    Breaks when: a person who switches a server off ends the turn that uses it.
+    """
+    there = True
+
+    async def work(arguments: Any) -> str:
+        nonlocal there
+        there = False
+        return "Sunny in Malmö."
+
+    async def source(conversation: Any, sizes: Any) -> tuple[Any, ...]:
+        return (tool(run=work, read_only=True),) if there else ()
+
+    async with staged(alice, tmp_path, tools=source, tool_rounds=3) as stage:
+        stage.upstream.enqueue(CALL, CALL, saying("Then not."))
+        assert (await stage.say("How is it?")).status == "complete"
+        found = await feed(stage)
+        assert [one.text for one in found if one.role == "tool"] == [
+            "Sunny in Malmö.",
+            "error: There is no tool named 'weather'. The tools are: none.",
+        ]
+        there = True
+        stage.upstream.enqueue(*[CALL] * 4)
+        turn = await stage.say("And now?")
+    assert (turn.status, turn.error_code) == ("failed", "llm_tools_without_end")
+
+
+@pytest.mark.parametrize("reason", ["abort", "insufficient_system_resource", "NETWORK_ERROR"])
+@pytest.mark.parametrize("text", ["", "I will look."])
+async def test_l17_a_reply_that_its_server_broke_off_runs_nothing(
+    alice: User, tmp_path: Path, reason: str, text: str
+) -> None:
+    """Its calls may be the first of several, or its text half of a sentence.
+
+    Breaks when: every finish reason that is not known is an end like any other.
+    """
+    work = Waiting()
+    work.let_go.set()
+    said = (Text(text),) if text else ()
+    async with staged(alice, tmp_path, tools=offering(tool(run=work))) as stage:
+        stage.upstream.enqueue(Script(steps=(*said, MALMO, Finish(reason), Done())))
+        turn = await stage.say("How is it?")
+        found = await feed(stage)
+    assert (turn.status, turn.error_code, turn.finish_reason) == ("interrupted", "llm_cut", reason)
+    assert turn.error is not None
+    assert turn.error["partial_kept"] is bool(text)
+    assert work.runs == 0
+    assert (found[1].text, found[1].tool_calls, found[1].status) == (text, [], "partial")

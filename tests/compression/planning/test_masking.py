@@ -216,3 +216,5 @@ def test_a_masked_message_counts_as_what_is_sent_of_it(item: Item) -> None:
     calls = COUNT(json.dumps(list(sent.tool_calls))) if sent.tool_calls else 0
     assert tokens_masked(item, COUNT) == COUNT(sent.text) + calls + 4
     assert as_sent(item) == item
+    # Reasoning goes with the message, and is not in the tokens that are stored with it.
+    assert tokens_masked(replace(item, reasoning=500), COUNT) == tokens_masked(item, COUNT)

@@ -62,6 +62,21 @@ def test_it_works() -> None:
     assert after.share <= SETTINGS.landing
 
 
+def test_reasoning_that_is_sent_is_part_of_what_a_run_frees() -> None:
+    """But no part of what a summary is made from.
+
+    Breaks when: a window that reasoning fills has nothing to compress.
+    """
+    plain = talk(6)
+    with pytest.raises(NothingToCompress):
+        plan(plain, sizes(), SETTINGS, trigger=Trigger.THRESHOLD)
+    thought = [replace(one, reasoning=600) if one.role == "assistant" else one for one in plain]
+    assert usage(thought, sizes()).share > 0.8
+    span = plan(thought, sizes(), SETTINGS, trigger=Trigger.THRESHOLD)
+    assert span.source_tokens == 100 * len(span.items)
+    assert usage(thought[len(span.items) :], sizes()).share < 0.45
+
+
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_short_conversation_has_nothing_to_compress(count: int) -> None:
     with pytest.raises(NothingToCompress):

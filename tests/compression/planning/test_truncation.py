@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +46,15 @@ def test_less_than_a_step_goes_only_when_the_request_does_not_fit() -> None:
     assert truncate(last_turn_of(2000), SIZES, truncated_through=0) == 0
     assert usage(last_turn_of(2300), SIZES).share > 1.0
     assert truncate(last_turn_of(2300), SIZES, truncated_through=0) == 4
+
+
+def test_reasoning_that_is_sent_counts() -> None:
+    """Breaks when: turns full of reasoning take no room."""
+    items = [replace(one, reasoning=400) for one in talk(4, 20)]
+    assert truncate(talk(4, 20), SIZES, truncated_through=0) == 0
+    assert usage(items, SIZES).share > 1.0
+    assert truncate(items, SIZES, truncated_through=0) > 0
+    assert shorten_giant(items, SIZES) is None
 
 
 def test_nothing_can_go_from_a_single_turn() -> None:

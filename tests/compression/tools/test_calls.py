@@ -49,6 +49,13 @@ def test_l17_what_does_not_fit_is_said_and_not_run(name: str, arguments: str, wo
     assert len(answer) < 600
 
 
+def test_a_tool_that_is_none_is_answered_with_a_few_names() -> None:
+    """Breaks when: a model's mistake brings the names of a hundred tools, in each of 16 calls."""
+    (answer,) = Checker().check([("whether", GOOD)], [tool(f"tool_{n:03}") for n in range(100)])
+    assert str(answer).endswith("tool_018, tool_019 and 80 more.")
+    assert len(str(answer)) < 400
+
+
 def test_too_many_in_one_message() -> None:
     answers = checked(*[("weather", GOOD)] * 5, most_calls=3)
     assert [isinstance(one, Checked) for one in answers] == [True] * 3 + [False] * 2
@@ -117,6 +124,73 @@ def test_a_pattern_without_end_does_not_hold_everybody_up() -> None:
         "names by pattern are the tool's own business"
     )
     assert misfit({"x": "aaa"}, evil) is None
+
+
+#: Backtracks without end in the library's own matching.
+EVIL = "^(a|aa)+$"
+LONG_NAME = "a" * 60 + "!"
+HOSTILE: dict[str, tuple[Any, Any]] = {
+    "a pattern for each of many": (
+        {"properties": {"x": {"items": {"type": "string", "pattern": EVIL}}}},
+        {"x": [f"{'a' * 60}{number}" for number in range(60)]},
+    ),
+    "a part with a dialect of its own": (
+        {
+            "properties": {
+                "x": {"$schema": "http://json-schema.org/draft-07/schema#", "pattern": EVIL}
+            }
+        },
+        {"x": LONG_NAME},
+    ),
+    "itself, with a dialect": (
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "properties": {"x": {"$ref": "#/$defs/y"}, "z": {"$ref": "#"}},
+            "$defs": {"y": {"pattern": EVIL}},
+        },
+        {"z": {"x": LONG_NAME}},
+    ),
+    "parts applied again and again": (
+        {
+            "$defs": {
+                "0": {"type": "string"},
+                **{str(n): {"allOf": [{"$ref": f"#/$defs/{n - 1}"}] * 4} for n in range(1, 30)},
+            },
+            "properties": {"x": {"$ref": "#/$defs/29"}},
+        },
+        {"x": "y"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("schema", "arguments"), HOSTILE.values(), ids=HOSTILE)
+def test_i25_all_parts_of_a_schema_share_one_time(schema: Any, arguments: Any) -> None:
+    """I25. Breaks when: each pattern has a time of its own, or some part is checked without one."""
+    begun = time.monotonic()
+    assert misfit(arguments, {"type": "object", **schema}) is not None
+    assert time.monotonic() - begun < 3
+
+
+def test_i25_names_by_pattern_are_left_to_the_tool_wherever_they_count() -> None:
+    """I25. Breaks when: the library looks for the names that are left, by patterns of its own."""
+    schema = {
+        "type": "object",
+        "allOf": [{"patternProperties": {EVIL: {}}}],
+        "unevaluatedProperties": False,
+    }
+    begun = time.monotonic()
+    assert misfit({LONG_NAME: 1}, schema) is None
+    assert time.monotonic() - begun < 3
+    plain = {"type": "object", "properties": {"x": {}}, "unevaluatedProperties": False}
+    assert misfit({"x": 1}, plain) is None
+    assert misfit({"y": 1}, plain) is not None
+
+
+@pytest.mark.parametrize("pattern", ["x{5000000000}", "(", 5])
+def test_a_schema_that_the_library_chokes_on_is_none(pattern: Any) -> None:
+    """Breaks when: one kind of error of the library reaches who prepares a request."""
+    schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}}
+    assert offerable([tool(parameters=schema)]) == () or misfit({"x": "x"}, schema) is not None
 
 
 def test_more_arguments_than_named() -> None:

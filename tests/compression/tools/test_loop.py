@@ -163,3 +163,39 @@ async def test_many_calls_of_one_message(count: int) -> None:
     assert len(answers) == count
     assert len(errors) == max(0, count - 16)
     assert len({one.call.id for one in answers}) == count
+
+
+async def test_i25_a_schema_is_never_checked_in_the_loop() -> None:
+    """However short the arguments are: what takes long is the schema.
+
+    Breaks when: short arguments are checked between two pieces of everybody's replies.
+    """
+    evil = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a|aa)+$"}}}
+    checking = asyncio.create_task(
+        answered(
+            ToolLoop(COUNTER),
+            [Written(arguments=json.dumps({"x": "a" * 80 + "!"}))],
+            [tool(parameters=evil)],
+        )
+    )
+    ticks = 0
+    while not checking.done():
+        ticks += 1
+        await asyncio.sleep(0)
+    assert (await checking)[0].outcome.text.startswith("error: The arguments do not fit")
+    assert ticks > 100
+
+
+async def test_calls_where_nothing_was_offered_are_answered_so_many_times() -> None:
+    """Tools may vanish between two rounds, and the model is told of each.
+
+    Breaks when: such rounds do not count, so that a turn has no end.
+    """
+    loop = ToolLoop(COUNTER, most_rounds=3)
+    loop.asked([tool()])
+    for left in (True, False):
+        assert loop.offers
+        loop.asked([])
+        (answer,) = await answered(loop, [Written()], [])
+        assert answer.outcome.text.startswith("error: There is no tool named 'weather'")
+        assert loop.offers is left

@@ -11,7 +11,7 @@ import pytest
 
 from compression.exceptions import ToolFailed
 from compression.tokens import CharacterCounter
-from compression.tools.calls import Checked
+from compression.tools.calls import UNKNOWN_EFFECT, Checked
 from compression.tools.running import Limits, Outcome, run
 from compression.tools.tool import Run
 from tests.compression.tools.making import tool
@@ -114,9 +114,36 @@ async def test_whatever_a_tool_raises_is_a_sentence() -> None:
         raise RuntimeError
 
     assert (await ran(refuses)).text == "error: There is no such city."
-    assert (await ran(breaks)).text == "error: weather failed (KeyError)."
+    assert (await ran(breaks)).text == f"error: weather failed (KeyError). {UNKNOWN_EFFECT}"
+    assert (await ran(breaks, read_only=True)).text == "error: weather failed (KeyError)."
     assert (await ran(cancels_itself)).text == "error: The tool gave no result."
-    assert (await ran(no_coroutine)).text == "error: weather failed (RuntimeError)."
+    assert (
+        await ran(no_coroutine)
+    ).text == f"error: weather failed (RuntimeError). {UNKNOWN_EFFECT}"
+
+
+async def test_t04_the_words_of_a_failure_are_cut_and_cleaned_like_a_result() -> None:
+    """Of a tool that fails, and of an approval that is refused.
+
+    Breaks when: only what a tool returns is bounded, and not what it raises.
+    """
+    flood = "The server\0 is away. \ud800" * 50_000
+
+    async def refuses(arguments: Mapping[str, Any]) -> str:
+        raise ToolFailed(flood)
+
+    async def refuse() -> bool:
+        raise ToolFailed(flood)
+
+    limits = Limits(characters=1000, tokens=100)
+    failed = await ran(refuses, limits)
+    refused = await run(Checked(tool=tool(), arguments={}), limits, COUNTER, approve=refuse)
+    for outcome in (failed, refused):
+        kept, _, note = outcome.text.rpartition("\n")
+        assert kept.startswith("error: The server\ufffd is away. \ufffdThe server")
+        assert 80 <= COUNTER.count(kept) <= 100
+        assert note.startswith("[cut here: the first ")
+        outcome.text.encode("utf-8")
 
 
 class Stubborn:
@@ -148,7 +175,7 @@ async def test_t04_a_tool_that_hangs_is_ended() -> None:
     async with asyncio.timeout(10):
         outcome = await ran(stubborn, Limits(seconds=0.05))
         await stubborn.cancelled.wait()
-    assert outcome.text == "error: weather took longer than 0.05 s and was ended."
+    assert outcome.text == f"error: weather took longer than 0.05 s and was ended. {UNKNOWN_EFFECT}"
     assert outcome.seconds >= 0.05
     stubborn.let_go.set()
     await asyncio.wait_for(stubborn.ended.wait(), 10)

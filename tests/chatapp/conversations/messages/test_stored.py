@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from django.contrib.auth.models import User
@@ -11,7 +11,9 @@ from django.utils import timezone
 
 from chatapp.context.request import StoredMessage
 from chatapp.conversations.messages.stored import as_values, live
+from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, Turn
+from compression.models import Change
 
 pytestmark = [pytest.mark.django_db, pytest.mark.storage]
 
@@ -79,6 +81,12 @@ def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
     assert same == ["seq", "role", "text", "token_count", "unmasked"], "a default hides a field"
     Message.objects.update(masked_at=None)
     assert as_values(live(conversation.pk)) == [replace(expected, masked=False, unmasked=True)]
+
+
+def test_a_turn_that_has_ended_is_not_open(conversation: Conversation) -> None:
+    turn = Turn.objects.create(conversation=conversation, status="tools")
+    message(conversation, 1, role="user", turn=turn)
+    assert as_values(live(conversation.pk))[0].turn_open
     Turn.objects.update(status="failed", finished_at=timezone.now())
     (ended,) = as_values(live(conversation.pk))
     assert (ended.turn_status, ended.turn_open) == ("failed", False)
@@ -102,16 +110,48 @@ def test_only_what_is_asked_for_is_read(conversation: Conversation) -> None:
 
 
 def test_reasoning_that_may_not_go_back_is_not_read(conversation: Conversation) -> None:
-    """What came under no name; and once the boundary has moved, what ended before that.
+    """What came under no name; and what was dropped, in an open turn as in one that has ended.
 
-    Breaks when: reasoning is sent although what it was about is summarised.
+    Breaks when: reasoning is sent although what it was about is summarised, or a time decides.
     """
     ended = Turn.objects.create(conversation=conversation, finished_at=timezone.now())
     opened = Turn.objects.create(conversation=conversation)
-    thought: dict[str, Any] = {"role": "assistant", "text": "So.", "reasoning": "Hm."}
+    thought: dict[str, Any] = {"role": "assistant", "text": "So.", "reasoning": "Hm, well."}
     message(conversation, 1, turn=ended, **thought)
     message(conversation, 2, turn=ended, reasoning_field="reasoning", **thought)
     message(conversation, 3, turn=opened, reasoning_field="reasoning", **thought)
-    assert [one.reasoning for one in as_values(live(conversation.pk))] == ["", "Hm.", "Hm."]
+
+    def read(**how: Any) -> list[str]:
+        return [one.reasoning for one in as_values(live(conversation.pk), **how)]
+
     Conversation.objects.update(compressed_at=timezone.now())
-    assert [one.reasoning for one in as_values(live(conversation.pk))] == ["", "", "Hm."]
+    assert read() == ["", "Hm, well.", "Hm, well."]
+    assert read(characters=2) == ["", "Hm", "Hm"]
+    Conversation.objects.update(reasoning_dropped_through=2)
+    assert read() == ["", "", "Hm, well."]
+    Turn.objects.update(finished_at=timezone.now())
+    assert read() == ["", "", "Hm, well."]
+    Conversation.objects.update(reasoning_dropped_through=3)
+    assert read() == ["", "", ""]
+
+
+def test_a_new_boundary_drops_the_reasoning_of_what_is_written(conversation: Conversation) -> None:
+    """Not that of the reply which is still to come.
+
+    Breaks when: a summary is put in place, taken back or cleared, and older reasoning still goes
+    out; or the reply of the open turn loses what it is about to think.
+    """
+    for seq, status in ((1, "complete"), (2, "partial"), (3, "streaming")):
+        message(conversation, seq, role="assistant", status=status)
+    rows = Conversation.objects.filter(pk=conversation.pk)
+    for kind, dropped in {"claim": None, "release": None, "edit": None, "apply": 2}.items():
+        rows.update(**Conversation.compression_changes(cast(Change, kind)))
+        assert rows.get().reasoning_dropped_through == dropped, kind
+    for kind in ("restore", "clear"):
+        rows.update(reasoning_dropped_through=None)
+        rows.update(**Conversation.compression_changes(cast(Change, kind)))
+        assert rows.get().reasoning_dropped_through == 2, kind
+    other = Conversation.objects.create(owner=conversation.owner)
+    progress.drop_reasoning(other.pk)
+    other.refresh_from_db()
+    assert (other.reasoning_dropped_through, other.event_no) == (None, 1)

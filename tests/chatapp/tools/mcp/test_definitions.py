@@ -14,7 +14,6 @@ from chatapp.tools.mcp.definitions import (
     described,
     flaw,
     is_read_only,
-    is_repeatable,
     offered_name,
 )
 
@@ -116,20 +115,16 @@ def test_a_description_has_nothing_that_its_reader_does_not_see() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "read_only", "repeatable"),
+    ("annotations", "read_only"),
     [
-        (None, False, False),
-        ({"readOnlyHint": True}, True, True),
-        ({"readOnlyHint": "true"}, False, False),
-        ({"idempotentHint": True}, False, True),
-        ({"readOnlyHint": False, "idempotentHint": False}, False, False),
-        (["readOnlyHint"], False, False),
+        (None, False),
+        ({"readOnlyHint": True}, True),
+        ({"readOnlyHint": "true"}, False),
+        ({"idempotentHint": True}, False),
+        (["readOnlyHint"], False),
     ],
 )
-def test_only_what_is_marked_needs_no_approval(
-    annotations: Any, read_only: bool, repeatable: bool
-) -> None:
+def test_only_what_is_marked_needs_no_approval(annotations: Any, read_only: bool) -> None:
     """Breaks when: a mark that is not ``true`` counts."""
     raw = definition(annotations=annotations)
     assert is_read_only(raw) is read_only
-    assert is_repeatable(raw) is repeatable
