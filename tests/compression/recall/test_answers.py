@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compression.recall.answers import read, search
@@ -228,6 +228,7 @@ def test_arguments_of_calls_are_found_and_read() -> None:
         assert "def lantern():\n    return 7" in read(there, 2, 2, count=count, most_tokens=ROOM)
 
 
+@example([1] * 600, 300)
 @given(
     st.lists(st.integers(min_value=0, max_value=3), min_size=1, max_size=700),
     st.integers(min_value=150, max_value=600),
