@@ -154,7 +154,8 @@ def search(
 
 def _search(user_id: int, query: str, *, code: str, page: int, newest_first: bool) -> Found:
     row = owned(user_id, code) if code else None
-    terms = terms_of(query)
+    # Within one conversation questions are asked, whose runs stand in no message as they are.
+    terms = in_pairs(terms_of(query)) if row else terms_of(query)
     ids = _page_of_ids(user_id, row, terms, page=page, newest_first=newest_first)
     rows = Message.objects.select_related("conversation").only(
         "seq", "role", "text", "created_at", "conversation__code", "conversation__title"
@@ -190,7 +191,7 @@ def _page_of_ids(
             offset=first,
         )
     history = StoredHistory(row, everything=True, unfinished=True)
-    found = ranked_within(history, in_pairs(terms), own_words=True)
+    found = ranked_within(history, terms, own_words=True)
     return history.ids(found[first : first + HITS + 1])
 
 

@@ -6,14 +6,12 @@ Sources in the conversation that this one continues are written ``[earlier 12]``
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from html import escape
 from html.parser import HTMLParser
 
 _SOURCES = re.compile(
     r"\[((?:earlier )?)(\d{1,9}(?:[–-]\d{1,9})?(?:,\s?\d{1,9}(?:[–-]\d{1,9})?)*)\]"
 )
-_LAST = re.compile(r" \[(?=[\d, –-]+\]$)")
 _SOURCE = re.compile(r"(\d{1,9})((?:[–-]\d{1,9})?)")
 # Elements in which such brackets are not the program's citations.
 _LITERAL = frozenset({"a", "code", "pre"})
@@ -54,13 +52,6 @@ class _Linker(HTMLParser):
             return match[0]
         address = rf"{escape(self._earlier)}?around=\1#m-\1" if mark else r"#m-\1"
         return f"[{mark}" + _SOURCE.sub(rf'<a href="{address}">\1\2</a>', numbers) + "]"
-
-
-def mark_earlier(text: str, lines: Collection[str]) -> str:
-    """The summary's Markdown with the sources of these lines marked as another conversation's."""
-    return "\n".join(
-        _LAST.sub(" [earlier ", line) if line in lines else line for line in text.split("\n")
-    )
 
 
 def link_sources(html: str, *, earlier: str = "") -> str:

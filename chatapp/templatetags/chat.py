@@ -20,9 +20,10 @@ from chatapp.live.view_models import (
     PageView,
 )
 from chatapp.rendering import articles, kept, labels, number_format, source_links
+from chatapp.text.earlier import mark_earlier
 from chatapp.text.safety import visible
 from compression.planning import defaults
-from compression.recall.terms import terms_of
+from compression.recall.terms import in_pairs, terms_of
 
 register = template.Library()
 
@@ -148,7 +149,7 @@ def markdown_html(text: str) -> SafeString:
 def summary_html(text: str, carried: Carried) -> SafeString:
     """A summary's Markdown as safe HTML, its source numbers linked to the messages."""
     earlier = reverse("conversation", args=[carried.code]) if carried.code else ""
-    html = kept.markdown(source_links.mark_earlier(text or "", carried.lines))
+    html = kept.markdown(mark_earlier(text or "", carried.lines))
     return mark_safe(source_links.link_sources(html, earlier=earlier))
 
 
@@ -188,7 +189,7 @@ def feed(page: PageView, sought: int | None = None, words: str = "") -> Feed:
         turn = page.turn_of(message.seq)
         if page.turn is not None and page.turn.seq == message.seq:
             turn = page.turn
-        terms = terms_of(words) if message.seq == sought else None
+        terms = in_pairs(terms_of(words)) if message.seq == sought else None
         article = articles.article_of(message, turn=turn, boundary=boundary, sought=terms)
         html = articles.render_article(article)
         (summarised if message.seq <= boundary else live).append(html)

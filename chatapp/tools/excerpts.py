@@ -8,6 +8,7 @@ sees was spoken of before.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -22,36 +23,69 @@ from compression.recall.excerpts import excerpts, names_in
 from compression.recall.tools import SHARE
 from compression.types import Sizes
 
+logger = logging.getLogger(__name__)
+
+# Seconds that a reply waits for excerpts, which nobody has asked for.
+LONGEST = 1.5
+# Ruler tokens below which no excerpt says anything.
+LEAST_TOKENS = 80
+# Those that joining two texts may add.
+_JOINT = 4
+
 
 async def add_excerpts(
-    snapshot: ConversationSnapshot, sizes: Sizes, counter: TokenCounter, *, has_tools: bool
+    snapshot: ConversationSnapshot,
+    sizes: Sizes,
+    counter: TokenCounter,
+    *,
+    has_tools: bool,
+    room: float,
 ) -> tuple[int, MessageView] | None:
     """Store excerpts with the message that the next request answers, if there is cause.
 
-    Returns ``event_no`` and the changed message; None if nothing was added.
+    ``room``: the share of the budget that they may take besides what is in use. A message that is
+    accepted without them is accepted with them. Returns ``event_no`` and the changed message; None
+    if nothing was added.
     """
     question = _question(snapshot)
-    if question is None:
+    most_tokens = sizes.ruler(min(SHARE, room)) - _JOINT
+    if question is None or most_tokens < LEAST_TOKENS:
         return None
+    text = await _looked_up(snapshot, question, counter, most_tokens, has_tools)
+    if not text:
+        return None
+    tokens = await asyncio.to_thread(message_tokens, counter, f"{question.text}\n\n{text}")
+    return await aadd_context(snapshot.conversation_id, question.seq, text, tokens=tokens)
+
+
+async def _looked_up(
+    snapshot: ConversationSnapshot,
+    question: StoredMessage,
+    counter: TokenCounter,
+    most_tokens: int,
+    has_tools: bool,
+) -> str:
+    """The excerpts; empty if there are none, or if they do not come soon."""
     if has_tools and not await asyncio.to_thread(names_in, question.text):
-        return None
+        return ""
     work = partial(
         excerpts,
         message=question.text,
         seen=_seen(snapshot, question),
         any_words=not has_tools,
         count=counter.count,
-        most_tokens=sizes.ruler(SHARE),
+        most_tokens=most_tokens,
     )
     try:
-        text = await alook_up(snapshot.conversation_id, work)
-    except ToolFailed:
-        # The reply does not wait for what nobody asked for.
-        return None
-    if not text:
-        return None
-    tokens = await asyncio.to_thread(message_tokens, counter, f"{question.text}\n\n{text}")
-    return await aadd_context(snapshot.conversation_id, question.seq, text, tokens=tokens)
+        # Other people's searches may be before this one.
+        async with asyncio.timeout(LONGEST):
+            return await alook_up(snapshot.conversation_id, work, seconds=LONGEST)
+    except (ToolFailed, TimeoutError):
+        return ""
+    except Exception:
+        # The reply does not fail for what nobody asked for.
+        logger.exception("Excerpts for conversation %s were not found", snapshot.conversation_id)
+        return ""
 
 
 def _question(snapshot: ConversationSnapshot) -> StoredMessage | None:

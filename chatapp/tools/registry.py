@@ -35,10 +35,11 @@ async def built_in(conversation: ConversationSnapshot, sizes: Sizes) -> tuple[To
 
 
 def recall(counter: TokenCounter) -> ToolSource:
-    """The two tools that look up older messages, whenever some are left out of requests."""
+    """The two tools that look up older messages, whenever some are left out or masked."""
 
     async def source(conversation: ConversationSnapshot, sizes: Sizes) -> tuple[Tool, ...]:
-        if not max(conversation.boundary, conversation.truncated_through):
+        left_out = max(conversation.boundary, conversation.truncated_through)
+        if not left_out and not any(one.masked for one in conversation.tail):
             return ()
         return recall_tools_of(conversation.conversation_id, counter, sizes)
 

@@ -325,11 +325,13 @@ async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> 
 
 async def _look_up(deps: FittingDeps, prepared: Prepared) -> bool:
     """Whether excerpts were stored with the message that this request answers."""
+    used = prepared.request.usage.share
     added = await add_excerpts(
         prepared.snapshot,
         prepared.sizes,
         deps.counter,
         has_tools=deps.profile.supports_tools,
+        room=policy_settings(prepared.snapshot).threshold - used,
     )
     if added is not None and deps.added is not None:
         await _tell_beginning(deps)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,8 +42,9 @@ MANY_LINES = 10
 #: Ruler tokens that a message takes besides its text, roughly.
 OVERHEAD = 8
 
+# Few spaces only: this is asked of every result in every request, and some results are spaces.
 _EXIT_CODE = re.compile(
-    r"\bexit(?:ed with)?[ _-]?(?:code|status)?[\"']?\s*[:=]?\s*(-?\d{1,5})\b", re.I
+    r"\bexit(?:ed with)?[ _-]?(?:code|status)?[\"']?\s{0,3}[:=]?\s{0,3}(-?\d{1,5})\b", re.I
 )
 _MASKED = re.compile(r"\[[^\n\[\]]{1,100} result masked: ")
 _PATH = re.compile(r"path|file|folder|dir|url|uri", re.I)
@@ -162,8 +163,10 @@ def _short_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
         f"{name}{written}".encode()
         if len(written) > (LONG_PATH if _is_path(name, value) else SHORT):
             text = value if isinstance(value, str) else written
-            value = f"[masked: {_described(text)}]"
-            written = value
+            masked = f"[masked: {'; '.join([_described(text), *_kept_paths(name, value)])}]"
+            # Of what is half paths, hardly anything would be saved.
+            if isinstance(value, str) or 2 * len(masked) < len(written):
+                value = written = masked
         size += len(name) + len(written)
         if len(name) > SHORT or size > LONG:
             left_out += 1
@@ -176,6 +179,28 @@ def _short_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_path(name: str, value: Any) -> bool:
     return isinstance(value, str) and "\n" not in value and _PATH.search(name) is not None
+
+
+def _kept_paths(name: str, value: Any) -> list[str]:
+    """The first paths and addresses within a list or an object that is described."""
+    kept: list[str] = []
+    if not isinstance(value, str):
+        for path in dict.fromkeys(_paths(name, value)):
+            if sum(map(len, kept)) + len(path) > LONG_PATH:
+                break
+            kept.append(path)
+    return kept
+
+
+def _paths(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for inner, one in value.items():
+            yield from _paths(inner, one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _paths(name, one)
+    elif _is_path(name, value):
+        yield value
 
 
 def _described(text: str) -> str:

@@ -7,14 +7,15 @@ or the model has no tools, and the message has words in common with them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from compression.judging.salience import evidence, holds, normalise
 from compression.recall.answers import SHORT, Count
 from compression.recall.ports import History, Original
 from compression.recall.quoting import quoted, stretch
-from compression.recall.ranking import ranked
+from compression.recall.ranking import ALONE, ranked_among
 from compression.recall.terms import Terms, in_pairs, pattern_of, terms_of
 
 MOST_EXCERPTS: Final = 3
@@ -26,6 +27,9 @@ HEAD: Final = (
 )
 #: Names of one message that are looked for.
 MOST_NAMES: Final = 8
+#: Messages in which a word may stand that is looked for. A commoner word tells little, and so the
+#: time that this takes does not grow with the conversation.
+MOST_WITH_A_WORD: Final = 1_000
 #: Hits among which excerpts are chosen.
 _LOOKED_AT: Final = 12
 #: Characters of the message that are searched for names.
@@ -79,7 +83,12 @@ def _halved(found: Sequence[tuple[Original, str]]) -> list[tuple[Original, str]]
 def _holding(history: History, names: Sequence[str]) -> list[tuple[Original, str]]:
     """Excerpts of the best messages that hold one of the names: of each name at least one."""
     terms = terms_of(" ".join(names))
-    order = ranked(history, terms, own_words=True)[: _LOOKED_AT * len(names)]
+    having = history.having(terms, most=MOST_WITH_A_WORD)
+    candidates: set[int] = set()
+    for name in names:
+        words = [having[word] for word in terms_of(name).all if word in having]
+        candidates.update(frozenset(words[0]).intersection(*words[1:]) if words else ())
+    order = _best(history, candidates, having, terms)[: _LOOKED_AT * len(names)]
     texts = {one.seq: one for one in history.originals(order)}
     best = [texts[seq] for seq in order if seq in texts]
     chosen: dict[int, Original] = {}
@@ -101,7 +110,12 @@ def _sharing(history: History, terms: Terms) -> list[tuple[Original, str]]:
     pattern = pattern_of(terms)
     if pattern is None:
         return []
-    order = ranked(history, terms, own_words=True)[:_LOOKED_AT]
+    having = history.having(terms, most=MOST_WITH_A_WORD)
+    shared = Counter(seq for seqs in having.values() for seq in set(seqs))
+    # Of the words that were left out, a message may have any.
+    enough = 2 if len(having) == len(terms.all) else 1
+    candidates = {seq for seq, words in shared.items() if words >= enough}
+    order = _best(history, candidates, having, terms)[:_LOOKED_AT]
     texts = {one.seq: one for one in history.originals(order)}
     found = []
     for seq in order:
@@ -111,3 +125,14 @@ def _sharing(history: History, terms: Terms) -> list[tuple[Original, str]]:
         if len(found) == MOST_EXCERPTS:
             break
     return found
+
+
+def _best(
+    history: History, seqs: Collection[int], having: Mapping[str, Collection[int]], terms: Terms
+) -> list[int]:
+    """These messages, best first; only their headings are read."""
+    if not seqs:
+        return []
+    return ranked_among(
+        history.headings(seqs), having, history, terms, own_words=True, weights=ALONE
+    )

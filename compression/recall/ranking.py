@@ -16,14 +16,13 @@ from itertools import islice
 from typing import Final
 
 from compression.recall.ports import Heading, History
+from compression.recall.quoting import MOST_OF_ONE
 from compression.recall.terms import Terms, pattern_of, stem
 
 #: Characters of a ruler token, roughly: to guess a text's length before it is read.
 _CHARACTERS: Final = 4
 #: Characters of all texts that one search reads; the rest keep their places by the index alone.
 MOST_READ: Final = 1_000_000
-#: Characters of one message that are looked at, as many as a full-text index takes in.
-MOST_OF_ONE: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,42 +48,78 @@ class Weights:
 
 
 WEIGHTS: Final = Weights()
+#: For messages that do not follow each other.
+ALONE: Final = replace(WEIGHTS, neighbours=())
 
 
-def ranked(
-    history: History, terms: Terms, *, own_words: bool = False, weights: Weights = WEIGHTS
-) -> list[int]:
+def ranked(history: History, terms: Terms, *, own_words: bool = False) -> list[int]:
     """Seqs of the messages that the terms point to, best first; empty if none has any of them.
 
     With ``own_words``, without those that only their neighbours' words point to.
     """
-    headings = history.headings()
-    known = {one.seq: place for place, one in enumerate(headings)}
-    having = {
-        term: found
-        for term, seqs in history.having(_once(terms)).items()
-        if (found := {known[seq] for seq in seqs if seq in known})
-    }
-    if not having:
+    having = history.having(terms)
+    if not any(having.values()):
         return []
-    search = _Search(headings, terms, having, weights)
+    return ranked_among(history.headings(), having, history, terms, own_words=own_words)
+
+
+def ranked_among(
+    headings: Sequence[Heading],
+    having: Mapping[str, Collection[int]],
+    history: History,
+    terms: Terms,
+    *,
+    own_words: bool = False,
+    weights: Weights = WEIGHTS,
+) -> list[int]:
+    """The same among these messages; ``having``: term → seqs of those that contain it."""
+    known = {one.seq: place for place, one in enumerate(headings)}
+    places_of = _once(terms, having, known)
+    if not places_of:
+        return []
+    search = _Search(headings, terms, places_of, weights)
     places = search.shortlist()
-    texts = {
-        known[one.seq]: one.text[:MOST_OF_ONE]
-        for one in history.originals([headings[place].seq for place in search.to_read(places)])
-        if one.seq in known
-    }
+    texts = _read(history, [headings[place].seq for place in search.to_read(places)], known)
     order = [one for one in search.order(places, texts) if not headings[one].quoted]
     if own_words:
-        own = set().union(*having.values())
+        own = set().union(*places_of.values())
         order = [place for place in order if place in own]
     return [headings[place].seq for place in order]
 
 
-def _once(terms: Terms) -> Terms:
-    """The terms without forms of a word that another one is a form of: "paint" and "painting"."""
+def _once(
+    terms: Terms, having: Mapping[str, Collection[int]], known: Mapping[int, int]
+) -> Mapping[str, Collection[int]]:
+    """Term → places of the messages that contain it or another of its forms.
+
+    "paint" and "painting" are one term, the first of them, so that a message does not count twice
+    for having one of them.
+    """
     forms = {stem(word): word for word in reversed(terms.words)}
-    return replace(terms, words=tuple(word for word in terms.words if word in forms.values()))
+    found: dict[str, set[int]] = {}
+    for term, seqs in having.items():
+        first = forms.get(stem(term), term) if term in terms.words else term
+        places = {known[seq] for seq in seqs if seq in known}
+        if places:
+            found.setdefault(first, set()).update(places)
+    return found
+
+
+def _read(history: History, seqs: Sequence[int], known: Mapping[int, int]) -> dict[int, str]:
+    """Place → text of the messages with these seqs, the first ones first, while there is room.
+
+    How long a text is was only guessed before: spaces have few tokens.
+    """
+    texts = {one.seq: one.text[:MOST_OF_ONE] for one in history.originals(seqs)}
+    read: dict[int, str] = {}
+    left = MOST_READ
+    for seq in seqs:
+        if seq in texts and seq in known:
+            left -= len(texts[seq])
+            if left < 0:
+                break
+            read[known[seq]] = texts[seq]
+    return read
 
 
 class _Search:
@@ -136,7 +171,7 @@ class _Search:
         return sorted(scores, key=lambda place: (-scores[place], -place))
 
     def to_read(self, places: Sequence[int]) -> list[int]:
-        """The best of these places, and their neighbours: as many as may be read.
+        """The best of these places, first, and their neighbours: as many as may be read.
 
         Where answers are long, half of them are the user's messages.
         """
@@ -153,9 +188,9 @@ class _Search:
                     continue
                 left -= min(self.lengths[one], MOST_OF_ONE)
                 if left < 0:
-                    return sorted(wanted)
+                    return list(wanted)
                 wanted[one] = None
-        return sorted(wanted)
+        return list(wanted)
 
     def order(self, places: Sequence[int], texts: Mapping[int, str]) -> list[int]:
         """The places, best first, by the texts that were read; then the others as they came."""

@@ -103,6 +103,11 @@ def stem(word: str) -> str:
     return word
 
 
+def stems_of(text: str) -> frozenset[str]:
+    """The beginnings of all words of a text, lower case: an index of one message."""
+    return frozenset(map(stem, _WORD.findall(text.lower())))
+
+
 def pattern_of(terms: Terms) -> re.Pattern[str] | None:
     """The pattern of what is marked: the words in all their forms. None if there are no terms."""
     beginnings = [rf"(?<!\w){re.escape(stem(word))}\w*" for word in terms.words]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -10,6 +11,7 @@ from compression.ports import TokenCounter
 from compression.recall.answers import MOST_HITS, read, search
 from compression.recall.ports import History
 from compression.tools.tool import Tool
+from compression.types import Item
 
 SEARCH: Final = "search_history"
 READ: Final = "read_messages"
@@ -20,6 +22,26 @@ LIMIT: Final = 8
 MOST_CALLS: Final = 4
 #: What one call may cost, as a share of the budget.
 SHARE: Final = 0.05
+
+
+def other_calls(calls: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The calls of other tools than these two, whose queries repeat what they look for."""
+    return [
+        call
+        for call in calls
+        if not (isinstance(made := call.get("function"), Mapping) and made.get("name") in NAMES)
+    ]
+
+
+def without_looked_up(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items, results of these tools without text, as a summary is made of them.
+
+    What they quote was said before, under numbers of its own. Their tokens stay.
+    """
+    return tuple(
+        replace(one, text="") if one.role == "tool" and one.tool_name in NAMES else one
+        for one in items
+    )
 
 
 #: JSON schemas of the arguments.

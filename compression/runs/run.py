@@ -27,6 +27,7 @@ from compression.exceptions import (
 )
 from compression.judging.judge import Case, Judgement
 from compression.planning import planner
+from compression.recall.tools import without_looked_up
 from compression.runs.leases import holding, shielded, to_its_end
 from compression.runs.masks import mask_at_compression
 from compression.runs.results import fit_draft, success
@@ -131,6 +132,7 @@ class Run:
     async def _compress(self) -> Outcome:
         request = self._request
         base, items = await store.aread(request.conversation_id, request.engine.transcript)
+        items = without_looked_up(items)
         self._base = base
         self._tail_tokens = sum(item.tokens for item in items)
         sizes = await self._current_sizes(base)

@@ -40,6 +40,7 @@ from compression.store.rows import Base, FitDraft, Version, read_base, read_vers
 from compression.store.spans import StandsFor, stands_for
 from compression.store.versions import (
     bring_versions,
+    carried_over,
     carry_over,
     clear,
     copy_versions,
@@ -124,6 +125,7 @@ __all__ = [
     "breaker",
     "bring_versions",
     "cancel",
+    "carried_over",
     "carry_over",
     "claim",
     "clear",

@@ -340,6 +340,14 @@ def carry_over(target_id: int, base: Base, *, summary_tokens: int, author_id: in
         return _write(started, "restore", Trigger.RESTORE, author_id, 0, values)
 
 
+def carried_over(conversation_id: int) -> str:
+    """The text of the summary with which :func:`carry_over` began a conversation; else empty."""
+    first = summaries(conversation_id).filter(
+        version=1, through_seq=0, trigger=Trigger.RESTORE.value, restored_from=None
+    )
+    return first.values_list("text", flat=True).first() or ""
+
+
 def _start_with(conversation_id: int, text: str, boundary: int, version: int) -> None:
     conversations(conversation_id).update(
         compressed_context=text,

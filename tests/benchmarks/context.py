@@ -1,7 +1,8 @@
 """Preparing a turn in a conversation of 100 messages and in one of 100,000 with the same tail.
 
 The older messages stand behind a summary's boundary; what is measured is reading the snapshot of a
-request and building it, which is what a turn does before it asks the model.
+request and building it, and looking up what comes along with its message, which is what a turn does
+before it asks the model.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 SHORT, LONG = 100, 100_000
 TAIL = 40
 ROUNDS = 200
 MOST_RATIO = 1.2
+#: Named in one of the first messages.
+NAME = "KX-4021"
 
 
 def main() -> int:
@@ -31,30 +36,48 @@ def _measure() -> int:
 
     django.setup()
     from django.core.management import call_command
-    from django.db import connection
 
     call_command("migrate", interactive=False, verbosity=0)
     conversations = {count: _fill(count) for count in (SHORT, LONG)}
-    times: dict[int, list[float]] = {SHORT: [], LONG: []}
+    missed = []
+    for name, work, most in (
+        ("snapshot and request", _prepare, MOST_RATIO),
+        ("excerpts for a rare name", _look_up_name, MOST_RATIO),
+        # A word is looked for in so many messages at most: more of them than the short one has.
+        ("excerpts for common words", _look_up_words, None),
+    ):
+        ratio, same = _compared(name, work, conversations)
+        if most is not None and (ratio > most or not same):
+            missed.append(f"{name}: {ratio:.2f}, same queries: {same}")
+    print("\n".join(missed) or f"At most {MOST_RATIO} times as long, and the same queries.")
+    return 1 if missed else 0
+
+
+def _compared(
+    name: str, work: Callable[[int], object], conversations: dict[int, int]
+) -> tuple[float, bool]:
+    """How many times as long the work takes in the long one, and whether by as many queries."""
+    from django.db import connection
+
+    times: dict[int, list[float]] = {count: [] for count in conversations}
     queries: dict[int, int] = {}
     for _ in range(ROUNDS):
         # In turn, so that whatever disturbs the machine disturbs both.
         for count, pk in conversations.items():
             begun = time.perf_counter()
-            _prepare(pk)
+            work(pk)
             times[count].append(time.perf_counter() - begun)
     connection.force_debug_cursor = True
     for count, pk in conversations.items():
         before = len(connection.queries_log)
-        _prepare(pk)
+        work(pk)
         queries[count] = len(connection.queries_log) - before
+    connection.force_debug_cursor = False
     connection.close()
     medians = {count: statistics.median(values) * 1000 for count, values in times.items()}
-    for count in (SHORT, LONG):
-        print(f"{count:7} messages: {queries[count]} queries, {medians[count]:.2f} ms")
-    ratio = medians[LONG] / medians[SHORT]
-    print(f"ratio {ratio:.2f}, to reach {MOST_RATIO}; queries to be equal")
-    return 0 if ratio <= MOST_RATIO and queries[SHORT] == queries[LONG] else 1
+    for count in conversations:
+        print(f"{name:26} {count:7} messages: {queries[count]} queries, {medians[count]:.2f} ms")
+    return medians[LONG] / medians[SHORT], queries[SHORT] == queries[LONG]
 
 
 def _fill(count: int) -> int:
@@ -81,7 +104,7 @@ def _fill(count: int) -> int:
                 conversation=row,
                 seq=seq,
                 role="user" if seq % 2 else "assistant",
-                text=text,
+                text=f"{text}{NAME}" if seq == 3 else text,
                 token_count=60,
                 created_at=now,
             )
@@ -102,6 +125,32 @@ def _prepare(conversation_id: int) -> None:
     sized = request_sizes(read, counter, window=8192, reserve=1024, calibration=1.0)
     built = build_request(read, sized)
     assert len(built.messages) == TAIL + 1
+
+
+def _look_up_name(conversation_id: int) -> None:
+    """What a model with tools gets along for a message that names something."""
+    assert NAME in _excerpts(conversation_id, f"Open {NAME} again.", any_words=False)
+
+
+def _look_up_words(conversation_id: int) -> None:
+    """What a model without tools gets along for words that all messages have."""
+    _excerpts(conversation_id, "How do people write a sentence?", any_words=True)
+
+
+def _excerpts(conversation_id: int, message: str, *, any_words: bool) -> str:
+    from chatapp.conversations.messages.originals import look_up
+    from compression.recall.excerpts import excerpts
+    from compression.tokens import default_counter
+
+    work = partial(
+        excerpts,
+        message=message,
+        seen=(),
+        any_words=any_words,
+        count=default_counter().count,
+        most_tokens=300,
+    )
+    return look_up(conversation_id, work)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ its message stands word for word in what the model has seen when it answers.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 from compression.recall.answers import MOST_HITS
@@ -23,16 +25,16 @@ from compression.recall.ports import History
 from compression.recall.quoting import numbers
 from compression.recall.terms import terms_of
 from compression.recall.tools import SHARE, recall_tools
+from compression.tools.loop import ToolLoop
+from compression.types import Sizes
 from tests.benchmarks._host import CALIBRATION, RULER, Host
 from tests.benchmarks.recall import Dialogue, dialogues
 
 WINDOWS = (8_192, 16_384)
-#: Rounds in which the model may call tools, as in the product.
-ROUNDS = 8
+#: Calls for searches; those that the product allows besides read around the hits.
+SEARCHES = 2
 #: Percentage points by which recall may stay behind the whole conversation.
 MOST_BEHIND = 5.0
-
-Tools = Mapping[str, Callable[[Mapping[str, Any]], Awaitable[str]]]
 
 
 @dataclass(slots=True)
@@ -63,31 +65,54 @@ async def grown(dialogue: Dialogue, window: int) -> Host:
     return host
 
 
-def tools_of(host: Host, window: int) -> Tools:
-    """The product's two tools on the host's messages."""
-    there = ItemsHistory([one.as_item() for one in host.messages], through=host.boundary)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A call as the scripted model writes it."""
 
-    async def look_up(work: Callable[[History], str]) -> str:
-        return work(there)
-
-    most = int(SHARE * (window - window // 4) / CALIBRATION)
-    return {tool.name: tool.run for tool in recall_tools(look_up, RULER, most_tokens=most)}
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def answers(question: str, tools: Tools) -> list[str]:
+class Asking:
+    """One turn of a model that looks things up, with the product's tools, loop and limits."""
+
+    def __init__(self, there: History, window: int) -> None:
+        async def look_up(work: Callable[[History], str]) -> str:
+            return work(there)
+
+        sizes = Sizes(window=window, reserve=window // 4, calibration=CALIBRATION)
+        self._budget = sizes.ruler(1.0)
+        self._tools = recall_tools(look_up, RULER, most_tokens=sizes.ruler(SHARE))
+        self._loop = ToolLoop(RULER)
+
+    async def call(self, name: str, **arguments: Any) -> str:
+        """The result of a call; empty once the turn's calls are used up."""
+        if not self._loop.offers:
+            return ""
+        self._loop.asked(self._tools)
+        written = Written(name=name, arguments=json.dumps(arguments))
+        made = await self._loop.made([written], self._tools, taken=())
+        async with aclosing(self._loop.answers(made, self._budget)) as results:
+            (text,) = [one.outcome.text async for one in results]
+        return "" if text.startswith("error:") else text
+
+
+async def answers(question: str, asking: Asking) -> list[str]:
     """What a model is told that looks for the question's words and reads around the hits.
 
-    Four searches, for all words and then for fewer, and four times the messages around the best
-    hits: as many calls as a turn may have.
+    ``SEARCHES`` searches, for all words and then for fewer, and the messages around the best hits,
+    until no more calls are allowed.
     """
-    found = [
-        await tools["search_history"]({"query": query, "limit": MOST_HITS})
-        for query in _queries(question)
-    ]
+    found = []
+    for query in islice(_queries(question), SEARCHES):
+        found.append(await asking.call("search_history", query=query, limit=MOST_HITS))
     read: list[str] = []
     for first, last in _around(found):
-        if len(found) + len(read) < ROUNDS:
-            read.append(await tools["read_messages"]({"first": first, "last": last}))
+        text = await asking.call("read_messages", first=first, last=last)
+        if not text:
+            break
+        read.append(text)
     return found + read
 
 
@@ -109,8 +134,8 @@ def _around(found: list[str]) -> Iterator[tuple[int, int]]:
     read: set[int] = set()
     for hit in ranked:
         if hit not in read:
-            read.update(range(hit - 4, hit + 5))
-            yield max(1, hit - 4), hit + 4
+            read.update(range(hit - 1, hit + 4))
+            yield max(1, hit - 1), hit + 3
 
 
 async def measured(window: int, conversations: list[Dialogue]) -> dict[str, Reached]:
@@ -120,9 +145,10 @@ async def measured(window: int, conversations: list[Dialogue]) -> dict[str, Reac
         host = await grown(dialogue, window)
         built, _, _ = host.request()
         seen = "\n".join(str(one.get("content") or "") for one in built.messages)
-        tools = tools_of(host, window)
+        there = ItemsHistory([one.as_item() for one in host.messages], through=host.boundary)
+
         for question, evidence, category in dialogue.questions:
-            told = await answers(question, tools)
+            told = await answers(question, Asking(there, window))
             texts = "\n".join(told)
             pieces = [dialogue.said[seq - 1][1] for seq in evidence]
             by_summary = [text in seen for text in pieces]

@@ -29,6 +29,8 @@ OTHERS = int(os.environ.get("RECALL_OTHERS", "1000"))
 #: Messages of each of the others.
 OTHER_LENGTH = 400
 BEST = 10
+#: The window at which the tool's answer is also measured as it is given, in 0.05 of the budget.
+SMALL = 8_192
 #: Percent of LoCoMo's questions: all evidence among the first ten, and with their neighbours.
 DEMANDED = (70.0, 80.0)
 #: The same of the project's own questions, which are easier.
@@ -156,6 +158,7 @@ def _measure() -> int:
         _print("the database's own rank", control)
         reached = _asked(asked, _by_recall, _answered)
         _print("recall", reached)
+        _print(f"recall, {SMALL:,} tokens", _asked(asked, _by_recall, _answered_within))
         total, slow = reached["all"], quantile(reached["all"].seconds)
         figures = (total.share(total.all_10), total.share(total.neighbours))
         for figure, least in zip(figures, demanded, strict=True):
@@ -231,6 +234,22 @@ def _answered(conversation_id: int, question: str, hits: list[int]) -> set[int]:
 
     history = StoredHistory(Conversation.objects.get(pk=conversation_id))
     return set(numbers(search(history, question, limit=BEST, count=len, most_tokens=10**9)))
+
+
+def _answered_within(conversation_id: int, question: str, hits: list[int]) -> set[int]:
+    """The same as ``_answered``, in what one call may cost at ``SMALL``, as the ruler counts."""
+    from chatapp.conversations.messages.originals import StoredHistory
+    from chatapp.models import Conversation
+    from compression.recall.answers import search
+    from compression.recall.quoting import numbers
+    from compression.recall.tools import SHARE
+    from compression.tokens import default_counter
+    from compression.types import Sizes
+
+    history = StoredHistory(Conversation.objects.get(pk=conversation_id))
+    most = Sizes(window=SMALL, reserve=SMALL // 4).ruler(SHARE)
+    count = default_counter().count
+    return set(numbers(search(history, question, limit=BEST, count=count, most_tokens=most)))
 
 
 def _by_recall(conversation_id: int, question: str) -> list[int]:

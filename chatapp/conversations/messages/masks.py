@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F, Max, Q
+from django.db.models import F, Max
 from django.utils import timezone
 
 from chatapp.conversations.messages.paging import for_screen
 from chatapp.conversations.messages.reading import message_view
-from chatapp.conversations.messages.stored import live
+from chatapp.conversations.messages.stored import MASKABLE, live
 from chatapp.live.view_models import MessageView
-from chatapp.models import Conversation, Message, MessageRole
+from chatapp.models import Conversation, Message
 from compression.database import in_database_thread, snapshot
 from compression.ports import MaskChange
 
 # The columns that a change of masks writes.
 _COLUMNS = ("masked_at", "mask_batch", "unmasked_tokens", "token_count", "event_no")
-_MASKABLE = Q(role=MessageRole.TOOL) | (Q(role=MessageRole.ASSISTANT) & ~Q(tool_calls=[]))
 
 
 class StoredMasks:
@@ -38,7 +37,7 @@ class StoredMasks:
         numbered = Message.objects.filter(conversation_id=conversation_id, mask_batch__isnull=False)
         batch = (numbered.aggregate(last=Max("mask_batch"))["last"] or 0) + 1
         between = live(conversation_id).filter(
-            _MASKABLE, masked_at=None, seq__gte=min(tokens), seq__lte=max(tokens)
+            MASKABLE, masked_at=None, seq__gte=min(tokens), seq__lte=max(tokens)
         )
         found = between.order_by("seq").only("seq", *_COLUMNS)
         rows = [row for row in found if row.seq in tokens]

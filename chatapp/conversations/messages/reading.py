@@ -20,6 +20,7 @@ from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, me
 from chatapp.conversations.messages.stored import as_values, live
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.summaries.compressions import compression_view
+from chatapp.conversations.summaries.versions import carried_lines
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
     ApprovalView,
@@ -195,6 +196,7 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
         model=row.model,
         system_prompt=row.system_prompt,
         summary=row.compressed_context,
+        carried=carried_lines(row.pk) if row.compressed_context else frozenset(),
         version=row.compression_version,
         boundary=row.compressed_through,
         truncated_through=row.truncated_through,

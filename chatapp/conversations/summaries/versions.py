@@ -69,19 +69,19 @@ def _shown(one: store.Version) -> dict[str, Any]:
 def carried(user_id: int, code: str) -> Carried:
     """The part of the summary that came from the conversation that this one continues."""
     row = owned(user_id, code)
-    if row.continued_from_id is None:
-        return Carried()
-    first = next((one for one in store.versions(row.pk) if one.version == 1), None)
-    # A summary that was carried over has boundary 0: it stands for no message here.
-    if first is None or first.through_seq or first.restored_from is not None:
-        return Carried()
     earlier = Conversation.objects.filter(
-        pk=row.continued_from_id, owner_id=user_id, deleted_at__isnull=True
+        continuations=row.pk, owner_id=user_id, deleted_at__isnull=True
     )
     return Carried(
         code=str(earlier.values_list("code", flat=True).first() or ""),
-        lines=frozenset(first.text.split("\n")),
+        lines=carried_lines(row.pk),
     )
+
+
+def carried_lines(conversation_id: int) -> frozenset[str]:
+    """The lines of the summary that was carried over from another conversation, if one was."""
+    text = store.carried_over(conversation_id)
+    return frozenset(text.split("\n")) if text else frozenset()
 
 
 aversions = in_database_thread(versions)

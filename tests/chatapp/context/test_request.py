@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatapp.context.request import (
+    EARLIER_HEAD,
     NO_RESULT,
     BuiltRequest,
     ConversationSnapshot,
@@ -468,6 +469,32 @@ def test_a_summary_carried_over_from_elsewhere_stands_for_nothing_here() -> None
     """Breaks when: a new conversation's model is told to read messages that another one has."""
     snapshot = snapshot_of([message(1, "user")], summary="- Words. [5, 6]", version=1)
     assert "read_messages" not in str(request_for(snapshot, recall=True).messages[0]["content"])
+
+
+def test_carried_numbers_are_never_taken_for_messages_of_this_conversation() -> None:
+    """Once this conversation has a boundary too, its model is told to read by numbers.
+
+    Breaks when: lines of the other conversation are sent with their numbers unmarked, or the mark
+    is not counted (I16).
+    """
+    lines = "- Soup. [5, 6]\n- Salt. [2]"
+    snapshot = snapshot_of(
+        [message(7, "user")],
+        summary=f"## Context\n{lines}\n- Bread. [2, 3]",
+        carried=frozenset(["## Context", *lines.split("\n")]),
+        version=2,
+        boundary=6,
+    )
+    text = str(request_for(snapshot, recall=True).messages[0]["content"])
+    assert "- Soup. [earlier 5, 6]\n- Salt. [earlier 2]\n- Bread. [2, 3]" in text
+    assert EARLIER_HEAD in text
+    sized = request_sizes(
+        snapshot, COUNTER, window=8000, reserve=2000, calibration=1.3, recall=True
+    )
+    assert abs(sized.summary - COUNTER.count(summary_block(snapshot, recall=True))) < 3
+    assert EARLIER_HEAD not in str(
+        request_for(replace(snapshot, carried=frozenset()), recall=True).messages[0]["content"]
+    )
 
 
 def test_the_manifest_names_what_was_looked_up() -> None:

@@ -272,3 +272,16 @@ def test_n02_a_search_that_takes_too_long_is_given_up(
             with pytest.raises(SearchTooSlow):
                 search(alice.pk, query)
         assert len(search(alice.pk, query).messages) == HITS
+
+
+def test_a_question_without_spaces_is_found_and_marked_by_its_pairs(alice: User) -> None:
+    """Breaks when: it is found by pairs of characters, and then marked, or found newest first, only
+    where the whole question stands."""
+    code = new(alice)
+    add(code, "我对花生过敏，请记住。", "好的。", "过敏要小心。")
+    for newest_first, expected in ((False, {1, 3}), (True, {1, 3})):
+        found = search(alice.pk, "我对什么过敏", code=code, newest_first=newest_first)
+        assert set(seqs(found)) == expected
+        assert seqs(found)[0] == (3 if newest_first else 1)
+        for one in found.messages:
+            assert "过敏" in [part.text for part in one.parts if part.marked]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from chatapp.rendering import markdown
-from chatapp.rendering.source_links import link_sources, mark_earlier
+from chatapp.rendering.source_links import link_sources
+from chatapp.text.earlier import mark_earlier
 from tests.chatapp.rendering.samples import Elements
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,19 +12,29 @@ import pytest
 from django.contrib.auth.models import User
 
 from chatapp.context.tokens import message_tokens
+from chatapp.conversations.messages import originals
 from chatapp.conversations.messages.added_context import add_context
+from chatapp.conversations.messages.originals import alook_up
+from chatapp.conversations.messages.reading import snapshot_with_tail
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message
+from chatapp.tools import excerpts
 from chatapp.tools.recall import recall_tools_of
-from chatapp.turns.fitting import FittingDeps, Prepared, prepare
-from compression.recall.quoting import numbers
+from chatapp.turns.fitting import FittingDeps, Prepared, prepare, sizes_for
+from compression import services
+from compression.engine import Engine
+from compression.recall.ports import History, Original
+from compression.recall.quoting import numbers, quoted
+from compression.testing import ScriptedSummarizer
+from compression.types import Trigger
 from tests.chatapp.conversations.messages.test_originals import talked
 from tests.chatapp.conversations.test_searching import add
 from tests.chatapp.stage import COUNTER, staged, stored
 from tests.chatapp.talking import begin, end, row_of
 from tests.chatapp.turns.test_fitting import PROFILE, deps_with, pk_of
 from tests.chatapp.turns.test_turn import MODEL
+from tests.compression.hosting import SIZES
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
@@ -101,6 +113,68 @@ async def test_nothing_comes_along_where_there_is_no_cause(alice: User) -> None:
         assert prepared.request.manifest["looked_up"] == []
 
 
+@pytest.mark.parametrize("share", [0.5, 0.76, 0.79, 0.9, 0.97])
+async def test_excerpts_block_no_message_that_fits_without_them(alice: User, share: float) -> None:
+    """They take only what is left below the threshold, and nothing if that is little.
+
+    Breaks when: they may have their share of the budget however full it is.
+    """
+    code = await stored(
+        lambda: talked(alice, *["KX-4021 " + "word " * 400] * 3, compression_off=True)
+    )
+    pk = await pk_of(code)
+    text = "KX-4021 "
+    empty = await stored(lambda: snapshot_with_tail(pk))
+    fixed = sizes_for(empty, COUNTER, PROFILE).fixed
+    text += "x" * int(3 * (share * PROFILE.sizes.budget - fixed - 16))
+    await stored(lambda: begin(alice, code, text, tokens=message_tokens(COUNTER, text)))
+    prepared = await prepare(pk, deps_for())
+    added = (await stored(lambda: question(4))).added_context
+    assert bool(added) == (share < 0.79)
+    assert share - 0.03 < prepared.request.usage.share <= max(0.8, share)
+
+
+async def test_a_reply_does_not_wait_for_excerpts(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it fail for them: nobody has asked for them.
+
+    Breaks when: a search of another person that takes long delays the turn, or an error of the
+    look-up ends it.
+    """
+    monkeypatch.setattr(excerpts, "LONGEST", 0.05)
+    let_go, begun = threading.Event(), threading.Event()
+
+    def long_search(history: History) -> str:
+        begun.set()
+        let_go.wait(20)
+        return ""
+
+    other = await stored(lambda: talked(alice, *OLD))
+    searching = asyncio.create_task(alook_up(await pk_of(other), long_search))
+    try:
+        await asyncio.to_thread(begun.wait, 20)
+        prepared = await asyncio.wait_for(asked(alice, "Open KX-4021 again."), 10)
+        assert prepared.request.messages[-1]["content"] == "Open KX-4021 again."
+    finally:
+        let_go.set()
+        await searching
+
+
+async def test_a_look_up_that_fails_is_logged_and_the_reply_comes(
+    alice: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Breaks when: only a look-up that gives up by itself is survived."""
+
+    def broken(*arguments: Any, **more: Any) -> Any:
+        raise RuntimeError("no such table")
+
+    monkeypatch.setattr(originals.StoredHistory, "having", broken)
+    prepared = await asked(alice, "Open KX-4021 again.")
+    assert prepared.request.messages[-1]["content"] == "Open KX-4021 again."
+    assert "Excerpts" in caplog.text
+
+
 async def test_what_comes_along_is_no_word_of_the_user(alice: User) -> None:
     """A summary quotes rules in the user's words, which these are not.
 
@@ -112,6 +186,29 @@ async def test_what_comes_along_is_no_word_of_the_user(alice: User) -> None:
         lambda: StoredTranscript().items(row.conversation_id, after_seq=4, through_seq=5)
     )
     assert [one.text for one in read] == ["Open KX-4021 again."]
+
+
+async def test_a_summary_is_not_made_of_what_was_looked_up(alice: User) -> None:
+    """It was said before, under another number, and is in an earlier summary.
+
+    Breaks when: the results of recall are given to the summariser as new words.
+    """
+    code = await stored(lambda: talked(alice, *["word " * 60] * 40, compressed_through=0))
+    told = quoted([(Original(seq=1, role="user", text="KX-4021"), "KX-4021")])
+
+    def look_up_once() -> None:
+        Message.objects.update(token_count=110)
+        Message.objects.filter(seq=3).update(role="tool", tool_name="read_messages", text=told)
+
+    await stored(look_up_once)
+    summarizer = ScriptedSummarizer()
+    engine = Engine(transcript=StoredTranscript(), counter=COUNTER, summarizers=(summarizer,))
+    await services.compress(
+        await pk_of(code), engine=engine, sizes=SIZES, trigger=Trigger.THRESHOLD
+    )
+    given = {one.seq: one for one in summarizer.calls[0].items}
+    assert (given[3].text, given[3].tokens) == ("", 110)
+    assert given[4].text == "word " * 60
 
 
 async def test_it_is_never_added_to_a_turn_that_has_ended(alice: User) -> None:

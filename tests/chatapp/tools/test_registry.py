@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chatapp.context.request import StoredMessage
 from chatapp.tools import registry
 from tests.chatapp.context.test_request import snapshot_of
 from tests.chatapp.tools_at_hand import offering, tool
@@ -33,6 +35,14 @@ async def test_older_messages_are_looked_up_once_some_are_left_out() -> None:
             "search_history",
             "read_messages",
         ]
+
+
+async def test_what_is_masked_can_be_looked_up_before_any_boundary() -> None:
+    """Breaks when: a model sees that a result is masked, and has no tool to read it."""
+    said = StoredMessage(seq=3, role="tool", text="4021 files", token_count=9, masked=True)
+    offered = await registry.recall(COUNTER)(snapshot_of([said]), SIZES)
+    assert [one.name for one in offered] == ["search_history", "read_messages"]
+    assert await registry.recall(COUNTER)(snapshot_of([replace(said, masked=False)]), SIZES) == ()
 
 
 async def test_every_source_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,20 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 
+from chatapp.context.tokens import message_tokens
+from chatapp.conversations.messages import reading
+from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.models import Conversation, Message
+from chatapp.rendering.articles import article_of, render_article
 from chatapp.tools import registry
+from compression import services
+from compression.engine import Engine
+from compression.planning.planner import PlannerSettings, cap_tokens
 from compression.recall.quoting import numbers
+from compression.summarizers.extractive import ExtractiveSummarizer
+from compression.types import Sizes, Trigger
 from tests.chatapp.stage import COUNTER, staged, stored
+from tests.chatapp.talking import context_view, row_of
 from tests.chatapp.turns.test_turn import asked_of, fill
 from tests.fake_scripts import Tool, calling, saying
 
@@ -51,3 +61,85 @@ async def test_a_model_finds_the_words_of_a_message_that_was_compressed(
     assert offered == ["search_history", "read_messages"]
     assert [1 in numbers(one.text) for one in results] == [True, True]
     assert all(SECRET in one.text for one in results)
+
+
+DETAIL = "Write down: the key of the old mill hangs behind the third beehive."
+THINGS = ("harbour", "lantern", "module", "river", "ticket", "orbit", "garden", "signal", "copper")
+LENGTH, COMPRESSIONS = 3_000, 10
+SIZES = Sizes(window=8192, reserve=2048)
+
+
+def said(row: Conversation) -> None:
+    """A conversation of ``LENGTH`` messages, the seventh of which holds a detail."""
+    texts = [
+        f"On day {seq} the {THINGS[seq % 9]} by the {THINGS[seq % 7]} got paint number {seq * 7}."
+        for seq in range(1, LENGTH + 1)
+    ]
+    texts[6] = DETAIL
+    Message.objects.bulk_create(
+        Message(
+            conversation=row,
+            seq=seq,
+            role="user" if seq % 2 else "assistant",
+            text=text,
+            token_count=message_tokens(COUNTER, text),
+            created_at=row.created_at,
+        )
+        for seq, text in enumerate(texts, start=1)
+    )
+    Conversation.objects.filter(pk=row.pk).update(next_seq=LENGTH + 1)
+
+
+async def compressed(conversation_id: int, through: int) -> None:
+    engine = Engine(
+        transcript=StoredTranscript(),
+        counter=COUNTER,
+        extract=ExtractiveSummarizer(COUNTER, cap_tokens(SIZES, PlannerSettings())),
+    )
+    outcome = await services.compress(
+        conversation_id,
+        engine=engine,
+        sizes=SIZES,
+        trigger=Trigger.MANUAL,
+        through_seq=through,
+        extract_only=True,
+    )
+    assert outcome.success, outcome.reason
+
+
+async def test_a_detail_of_message_7_after_3000_messages_and_ten_compressions(
+    alice: User, tmp_path: Path
+) -> None:
+    """The model asks for it and gets its words; the screen leads there.
+
+    Breaks when: anything is lost on the way of a message to a model that no longer sees it.
+    """
+    async with staged(alice, tmp_path, tools=registry.all_of([registry.recall(COUNTER)])) as stage:
+        row = await stored(lambda: row_of(stage.code))
+        await stored(lambda: said(row))
+        portion = LENGTH // COMPRESSIONS
+        for number in range(1, COMPRESSIONS + 1):
+            await compressed(row.pk, number * portion - 2)
+        row = await stored(lambda: row_of(stage.code))
+        assert (row.compressed_through, row.compression_version) == (LENGTH - 2, COMPRESSIONS)
+        search = Tool(
+            "search_history", json.dumps({"query": "Where does the key of the mill hang?"})
+        )
+        read = Tool("read_messages", json.dumps({"first": 7, "last": 7}))
+        stage.upstream.enqueue(calling(search), calling(read), saying("Behind the beehive."))
+        turn = await stage.say("Where did I put that thing for the door?")
+        before = str(asked_of(stage)[0]["messages"])
+        results = await stored(
+            lambda: list(Message.objects.filter(turn=turn, role="tool").order_by("seq"))
+        )
+        page = await stored(lambda: reading.page(alice.pk, stage.code, context_view))
+        there = await stored(lambda: reading.page(alice.pk, stage.code, context_view, around=7))
+    assert DETAIL not in before
+    assert turn.status == "complete"
+    assert [7 in numbers(one.text) for one in results] == [True, True]
+    assert all(DETAIL in one.text for one in results)
+    assert any(first <= 7 <= last for first, last in turn.manifest["looked_up"])
+    shown = [one for one in page.messages if one.seq in {result.seq for result in results}]
+    assert len(shown) == 2
+    assert all('<a href="#m-7">' in str(render_article(article_of(one))) for one in shown)
+    assert DETAIL in [one.text for one in there.messages if one.seq == 7]

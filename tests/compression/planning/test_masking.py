@@ -22,6 +22,7 @@ from compression.planning.masking import (
 )
 from compression.tokens import CharacterCounter
 from compression.types import Item, Sizes
+from tests.growth import cost
 
 SIZES = Sizes(window=8192, reserve=2048)
 COUNT = CharacterCounter().count
@@ -218,3 +219,41 @@ def test_a_masked_message_counts_as_what_is_sent_of_it(item: Item) -> None:
     assert as_sent(item) == item
     # Reasoning goes with the message, and is not in the tokens that are stored with it.
     assert tokens_masked(replace(item, reasoning=500), COUNT) == tokens_masked(item, COUNT)
+
+
+def test_n02_the_time_is_linear_in_a_result_of_spaces() -> None:
+    """N02. Breaks when: spaces after "exit" are gone through once for each of them."""
+    beginning = "exit" + " " * 1_990
+    assert cost(lambda: [placeholder(result(beginning)) for _ in range(100)]) < 0.1
+    assert "exit code 3" in placeholder(result("exit code:  3"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [{"path": f"src/part{number}.py", "content": FILE} for number in range(3)],
+        {"files": [f"src/part{number}.py" for number in range(3)], "content": FILE},
+    ],
+    ids=["objects", "list"],
+)
+def test_paths_within_lists_are_kept(files: Any) -> None:
+    """Breaks when: only an argument that is a path itself is kept, so that nobody knows any more
+    which files a call with several of them has written."""
+    (cut,) = cut_calls([call(json.dumps({"edits": files}))])
+    said = arguments_of([cut])["edits"]
+    assert said.startswith("[masked: ")
+    assert said.endswith("; src/part0.py; src/part1.py; src/part2.py]")
+
+
+def test_a_list_of_paths_stays_as_it_is() -> None:
+    """Breaks when: its description, which names them, is longer than the list."""
+    arguments = {"paths": [f"src/part{number}.py" for number in range(30)], "content": FILE}
+    said = arguments_of(cut_calls([call(json.dumps(arguments))]))
+    assert said["paths"] == arguments["paths"]
+
+
+def test_of_very_many_paths_the_first_are_kept() -> None:
+    arguments = {"edits": [{"path": f"src/part{number}.py", "text": FILE} for number in range(500)]}
+    (cut,) = cut_calls([call(json.dumps(arguments))])
+    assert len(json.dumps(cut)) < 2 * LONG
+    assert "src/part9.py" in arguments_of([cut])["edits"]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import accumulate
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compression.recall.answers import read, search
 from compression.recall.in_memory import ItemsHistory
 from compression.recall.ports import Original
 from compression.recall.quoting import heading, numbers, quoted
+from compression.recall.ranking import ranked
+from compression.recall.terms import terms_of
+from compression.types import Item
 from tests.compression.recall.histories import TALK, count, history, items
 
 ROOM = 400
@@ -145,3 +151,100 @@ def test_the_numbers_of_what_is_quoted(texts: list[str]) -> None:
     assert numbers(quoted([(one, one.text) for one in originals])) == tuple(
         range(1, len(texts) + 1)
     )
+
+
+def test_a_masked_result_counts_as_long_as_it_is() -> None:
+    """Breaks when: it counts with the tokens of its placeholder, so that hundreds of long ones are
+    read for one call, and a long one is ranked as a short one."""
+    said = [
+        replace(one, role="tool", tool_name="shell", masked=True, tokens=12)
+        for one in items(*["lantern " * 5_000] * 40)
+    ]
+    there = Reading(said, through=0)
+    assert [one.tokens for one in there.headings()] == [10_000] * 40
+    answer = read(there, 1, 40, count=count, most_tokens=ROOM)
+    assert numbers(answer) == (1,)
+    assert there.characters <= 2 * len(said[0].text)
+
+
+class Reading(ItemsHistory):
+    """Adds up the characters that are read of it."""
+
+    characters = 0
+
+    def originals(self, seqs: Collection[int]) -> Sequence[Original]:
+        found = super().originals(seqs)
+        self.characters += sum(len(one.text) for one in found)
+        return found
+
+
+def test_n02_texts_of_spaces_are_read_in_good_time() -> None:
+    """N02. Breaks when: texts that have few tokens are counted whole, or once for each of many."""
+    asked = []
+
+    def counting(text: str) -> int:
+        asked.append(len(text))
+        return count(text)
+
+    said = [replace(one, tokens=1) for one in items(*[" " * 100_000] * 400)]
+    read(ItemsHistory(said, through=400), 1, 400, count=counting, most_tokens=ROOM)
+    assert sum(asked) < 1_000_000
+
+
+def test_what_was_looked_up_is_not_found_again() -> None:
+    """What the tools have quoted repeats the original, and has more of a query's words. It can be
+    read by its number.
+
+    Breaks when: results of these tools, or the queries of their calls, are searched.
+    """
+    query = "Where is the lantern of Bergen?"
+    asked = {"function": {"name": "search_history", "arguments": json.dumps({"query": query})}}
+    said = items("I hung the lantern of Bergen on the gate.", "Good.", query, "", "")
+    said[3] = replace(said[3], tool_calls=(asked,))
+    told = search(ItemsHistory(said, through=2), query, limit=8, count=count, most_tokens=ROOM)
+    said[4] = replace(said[4], role="tool", tool_name="search_history", text=told)
+    there = ItemsHistory([*said, *items(*TALK)[5:]], through=8)
+    answer = search(there, query, limit=8, count=count, most_tokens=ROOM)
+    assert numbers(answer)[0] in {1, 3}
+    assert 5 not in numbers(answer)
+    assert set(ranked(there, terms_of(query), own_words=True)) == {1, 3}
+    assert 5 in numbers(read(there, 5, 5, count=count, most_tokens=ROOM))
+
+
+def test_arguments_of_calls_are_found_and_read() -> None:
+    """What was written into a file stands in a call only, and a mask hides it.
+
+    Breaks when: messages without text are left out, or their calls.
+    """
+    written = json.dumps({"path": "src/app.py", "content": "def lantern():\n    return 7"})
+    call = {"function": {"name": "write_file", "arguments": written}}
+    said = items("Write it.", "", "Thanks.")
+    said[1] = replace(said[1], tool_calls=(call,), masked=True)
+    for through in (0, 3):
+        there = ItemsHistory(said, through=through)
+        for query in ("lantern", "app.py"):
+            found = search(there, query, limit=8, count=count, most_tokens=ROOM)
+            assert 2 in numbers(found)
+        assert "def lantern():\n    return 7" in read(there, 2, 2, count=count, most_tokens=ROOM)
+
+
+@example([1] * 600, 300)
+@given(
+    st.lists(st.integers(min_value=0, max_value=3), min_size=1, max_size=700),
+    st.integers(min_value=150, max_value=600),
+)
+def test_a_wide_range_with_gaps_gives_words(gaps: list[int], room: int) -> None:
+    """Messages of other conversations' turns, or of none, leave holes in the numbers.
+
+    Breaks when: every hole is listed, so that the numbers left take the place of the words.
+    """
+    seqs = list(accumulate(gap + 1 for gap in gaps))
+    said = [Item(seq=seq, role="user", text=f"word{seq} " * 20, tokens=40) for seq in seqs]
+    there = ItemsHistory(said, through=seqs[-1])
+    answer = read(there, 1, 10**9, count=count, most_tokens=room)
+    assert count(answer) <= room
+    seen = numbers(answer)
+    assert seen == tuple(seqs[: len(seen)])
+    assert f"word{seqs[0]}" in answer
+    left = seqs[len(seen) :]
+    assert (f"read_messages(first={left[0]}, last={left[-1]})" in answer) if left else True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
 from compression.recall.excerpts import MOST_EXCERPTS, excerpts, names_in
+from compression.recall.in_memory import ItemsHistory
+from compression.recall.ports import Heading
 from compression.recall.quoting import numbers
-from tests.compression.recall.histories import TALK, count, history
+from tests.compression.recall.histories import TALK, count, history, items
 
 OLD = (*TALK, "The report is at /srv/data/report-2024.csv, ticket KX-4021.", "Noted.")
 
@@ -85,3 +87,35 @@ def test_never_above_what_it_may_cost() -> None:
     for room in (20, 60, 100, 200):
         text = came_along("KX-4021?", long, long, long, room=room)
         assert count(text) <= room
+
+
+class Long(ItemsHistory):
+    """A long conversation that notes which messages' headings are read."""
+
+    read: list[Collection[int] | None]
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__(items(*texts), through=len(texts))
+        self.read = []
+
+    def headings(self, seqs: Collection[int] | None = None) -> Sequence[Heading]:
+        self.read.append(seqs)
+        return super().headings(seqs)
+
+
+@pytest.mark.parametrize("any_words", [False, True])
+@pytest.mark.parametrize(
+    "message", ["Open KX-4021 in the report.", "Open KX-9999.", "Was that ticket report filed?"]
+)
+def test_i25_only_headings_of_what_the_index_names_are_read(message: str, any_words: bool) -> None:
+    """I25. Breaks when: a turn's start reads something of each older message."""
+    there = Long(*["report of the day"] * 3_000, OLD[8], *["and so on"] * 500)
+    text = excerpts(there, message, seen=(), any_words=any_words, count=count, most_tokens=400)
+    assert all(seqs is not None and len(seqs) <= 2 for seqs in there.read)
+    assert (3_001 in numbers(text)) == ("4021" in message or (any_words and "9999" not in message))
+
+
+def test_a_common_word_beside_a_rare_one() -> None:
+    """Breaks when: a word that very many messages have hides a message that has a rare one too."""
+    texts = [*["the report of the day"] * 2_000, "the report on tulips", *["and so on"] * 9]
+    assert numbers(came_along("tulips in a report", *texts, any_words=True)) == (2_001,)

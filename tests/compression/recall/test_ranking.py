@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from compression.recall.ranking import MOST_READ, WEIGHTS, ranked
 from compression.recall.terms import Terms, in_pairs, terms_of
 from compression.types import Item
 from tests.compression.recall.histories import TALK, history, items
+from tests.growth import growth
 
 
 def hits(texts: Sequence[str], query: str, *, own_words: bool = False) -> list[int]:
@@ -82,13 +84,13 @@ class Counting:
         self.through = count
         self.read = 0
 
-    def headings(self) -> Sequence[Heading]:
+    def headings(self, seqs: Collection[int] | None = None) -> Sequence[Heading]:
         return [
             Heading(seq=seq, role="user", tokens=len(self.text) // 4)
             for seq in range(1, self.count + 1)
         ]
 
-    def having(self, terms: Terms) -> Mapping[str, Collection[int]]:
+    def having(self, terms: Terms, *, most: int | None = None) -> Mapping[str, Collection[int]]:
         every = range(1, self.count + 1)
         return {term: every[::step] for step, term in enumerate(terms.all, start=1)}
 
@@ -120,3 +122,41 @@ def test_any_conversation_and_any_query(texts: list[str], query: str) -> None:
     own = {seq for seqs in having.values() for seq in seqs}
     assert own <= set(found)
     assert set(hits(texts, query, own_words=True)) == own
+
+
+def test_words_with_one_beginning_are_all_searched() -> None:
+    """Endings are cut crudely here: "plane" is no form of "plan", and the index knows that.
+
+    Breaks when: of such words only the first is asked for.
+    """
+    texts = ["nothing"] * 5 + ["The plane left at nine."] + ["nothing"] * 5
+    asked: list[Terms] = []
+
+    class Exact(ItemsHistory):
+        def having(self, terms: Terms, *, most: int | None = None) -> Mapping[str, Collection[int]]:
+            asked.append(terms)
+            return {"plan": [], "plane": [6]}
+
+    there = Exact(items(*texts), through=len(texts))
+    assert ranked(there, terms_of("plan plane"))[0] == 6
+    assert asked[0].words == ("plan", "plane")
+
+
+def test_two_forms_of_a_word_count_once() -> None:
+    """Breaks when: a word that was asked for in two forms counts more than another."""
+    texts = ["x"] * 10 + ["the harbour"] + ["x"] * 10 + ["the crane"] + ["x"] * 10
+    assert hits(texts, "harbour harbours crane")[0] == 22
+
+
+class Seeming(Counting):
+    """A history of texts that have few tokens, as spaces do."""
+
+    def headings(self, seqs: Collection[int] | None = None) -> Sequence[Heading]:
+        return [replace(one, tokens=9) for one in super().headings(seqs)]
+
+
+def test_n02_texts_that_are_longer_than_they_seem_are_not_all_looked_at() -> None:
+    """N02. Breaks when: the length of what is looked at is taken from the tokens alone."""
+    text = "harbour" + " " * 90_000 + "crane"
+    terms = terms_of("harbour crane")
+    assert growth(lambda count: ranked(Seeming(count, text), terms), 12, 12) < 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,6 @@ from django.db import connection
 from django.utils import timezone
 
 from chatapp.conversations import lifecycle
-from chatapp.conversations.messages import originals
 from chatapp.conversations.messages.originals import StoredHistory, look_up
 from chatapp.conversations.searching import search
 from chatapp.models import Conversation, Message
@@ -145,14 +145,15 @@ def test_i31_a_deleted_conversation_is_not_looked_up(alice: User) -> None:
         look_up(row_of(code).pk, lambda history: "")
 
 
-def test_a_look_up_that_takes_too_long_is_given_up(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_up_that_takes_too_long_is_given_up(alice: User) -> None:
     """N02. Breaks when: a look-up may keep its thread for ever."""
     code = talked(alice, *["lantern 灯"] * 4_000)
-    monkeypatch.setattr(originals, "LONGEST", 0.001)
     with pytest.raises(ToolFailed):
-        look_up(row_of(code).pk, lambda history: str(history.having(Terms(words=(), runs=("灯",)))))
+        look_up(
+            row_of(code).pk,
+            lambda history: str(history.having(Terms(words=(), runs=("灯",)))),
+            seconds=0.001,
+        )
 
 
 def test_a_person_s_search_in_a_conversation_ranks_by_its_own_words(alice: User) -> None:
@@ -182,3 +183,77 @@ def test_the_index_follows_a_message(alice: User) -> None:
             cursor.execute(
                 "INSERT INTO chatapp_messagetext (chatapp_messagetext) VALUES ('integrity-check')"
             )
+
+
+def called(name: str, **arguments: str) -> list[dict[str, Any]]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    return [{"id": "a", "type": "function", "function": function}]
+
+
+def test_arguments_of_calls_are_found_and_read(alice: User) -> None:
+    """What was written into a file stands in a call only.
+
+    Breaks when: messages without text are left out, or their calls; or a person's search, which
+    shows texts, finds them.
+    """
+    code = talked(alice)
+    calls = called(
+        "write_file", path="src/app.py", content="def lantern():\n    return 7  # äöü 灯"
+    )
+    Message.objects.filter(seq=4).update(role="assistant", text="", tool_calls=calls)
+    for query in ("lantern", "src/app.py", "äöü", "灯"):
+        assert found(code, query)[0] == 4
+    (original,) = StoredHistory(row_of(code)).originals([4])
+    assert "path: src/app.py\ncontent: def lantern():\n    return 7" in original.text
+    assert found(code, "lantern", everything=True) == []
+
+
+def test_a_mask_hides_arguments_which_can_be_looked_up(alice: User) -> None:
+    """Breaks when: of what is masked in the tail only results are given."""
+    code = talked(alice, compressed_through=2)
+    Message.objects.filter(seq=4).update(
+        role="assistant", masked_at=timezone.now(), tool_calls=called("write_file", path="a/b.py")
+    )
+    assert readable(code) == [1, 2, 4]
+
+
+def test_a_masked_message_counts_as_long_as_it_is(alice: User) -> None:
+    """Breaks when: its heading has the tokens of its placeholder."""
+    code = talked(alice)
+    masked = {"role": "tool", "masked_at": timezone.now(), "token_count": 9}
+    Message.objects.filter(seq=3).update(**masked, unmasked_tokens=9_000)
+    Message.objects.filter(seq=4).update(**masked)
+    Message.objects.filter(seq=5).update(token_count=50, unmasked_tokens=9_000)
+    tokens = {one.seq: one.tokens for one in StoredHistory(row_of(code)).headings()}
+    assert (tokens[3], tokens[4], tokens[5]) == (9_000, 9, 50)
+
+
+def test_what_was_looked_up_is_not_found_again(alice: User) -> None:
+    """Results of recall repeat the original, and have more of a query's words.
+
+    Breaks when: they are searched, or cannot be read any more.
+    """
+    code = talked(alice)
+    query = "sister in Oslo"
+    Message.objects.filter(seq=6).update(
+        role="assistant", text="", tool_calls=called("search_history", query=query)
+    )
+    Message.objects.filter(seq=7).update(
+        role="tool", tool_name="search_history", text=f"{query} " * 3
+    )
+    assert ranked(StoredHistory(row_of(code)), terms_of(query), own_words=True) == [5]
+    assert 7 not in found(code, query)
+    assert {6, 7} <= set(readable(code))
+
+
+def test_few_messages_with_a_word_are_named_by_the_index_alone(
+    alice: User, django_assert_num_queries: Any
+) -> None:
+    """Breaks when: excerpts read a heading of each older message."""
+    code = talked(alice, *["report of the day"] * 40, *TALK, "see KX-4021 灯")
+    history = StoredHistory(row_of(code))
+    with django_assert_num_queries(3):
+        having = history.having(Terms(words=("kx", "report"), runs=("灯",)), most=30)
+    assert having == {"kx": {49}, "灯": {49}}
+    with django_assert_num_queries(1):
+        assert [one.seq for one in history.headings([49, 5, 999])] == [5, 49]
