@@ -82,6 +82,7 @@ PURE = (
     "compression.judging.redaction",
     "compression.judging.salience",
     "compression.judging.span_content",
+    "compression.judging.verbatim",
     "compression.languages",
     "compression.recall",
     "compression.summarizers.quoting",
