@@ -79,6 +79,7 @@ PURE = (
     "compression.judging.audit",
     "compression.judging.cues",
     "compression.judging.floor",
+    "compression.judging.mentions",
     "compression.judging.redaction",
     "compression.judging.salience",
     "compression.judging.span_content",
