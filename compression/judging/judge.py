@@ -12,6 +12,7 @@ from compression.exceptions import DraftRejected
 from compression.judging.audit import audit, check_summary
 from compression.judging.floor import Floor
 from compression.judging.standing_rules import with_missed
+from compression.judging.verbatim import with_verbatim
 from compression.ledger.bounding import bounded
 from compression.ledger.ledger import evict
 from compression.ledger.markdown import render
@@ -190,17 +191,21 @@ def _completed(draft: Draft, case: Case, cap: int, floor: Floor) -> _CompletedDr
     without_room = not findings.asked and draft.prompt_version == extractive.PROMPT_VERSION
     if findings.refusal and not without_room:
         raise DraftRejected(findings.refusal, fields=asdict(findings))
-    whole, kept = with_missed(fair, items, cap_tokens=cap, count=count)
-    ledger, evicted = evict(whole, cap, count)
+    ruled, kept = with_missed(fair, items, cap_tokens=cap, count=count)
+    verbatim = with_verbatim(ruled, case.base_ledger, items, cap_tokens=cap, count=count)
+    ledger, evicted = evict(verbatim.ledger, cap, count)
+    evicted = (*verbatim.evicted, *evicted)
     lines: tuple[str, ...] = ()
     if floor.findings(ledger).thin:
-        filled, lines = floor.filled(whole, ledger)
-        ledger, evicted = evict(filled, cap, count)
+        filled, lines = floor.filled(ledger, ledger)
+        ledger, more = evict(filled, cap, count)
+        evicted = (*evicted, *more)
     added = (f"filled by code: {line:.120}" for line in lines)
+    listed = (f"kept word for word: {line:.120}" for line in verbatim.lines)
     return _CompletedDraft(
         ledger=ledger,
         evicted=evicted,
-        notes=(*left_out, *added, *kept),
+        notes=(*left_out, *added, *kept, *listed),
         floor_figures={"held": findings.held, "extract": findings.extract, "filled": len(lines)},
     )
 

@@ -15,9 +15,11 @@ from compression.exceptions import NothingToCompress
 from compression.planning import defaults
 from compression.types import Item, Sizes, Span, Trigger, Usage
 
-#: Share of the tail that stays verbatim. At a window of 8k, a limit in messages led to a
-#: compression every 1.8 calls, a limit in tokens to one every 3.4.
+#: Share of the budget that stays verbatim: in tokens, because a limit in messages led to a
+#: compression every 1.8 calls at a window of 8k. Decision 15 has the figures of other shares.
 TAIL_SHARE = 0.20
+#: Usage that a compression must reach or go below, if the threshold is not too near.
+LANDING = 0.45
 CAP_SHARE = 0.10
 AUTOMATIC_FREES = 0.20
 #: What applying a prepared draft must free, and what an automatic run must free when the parts
@@ -41,6 +43,10 @@ class PlannerSettings:
     prepare_messages: int = defaults.PREPARE_MESSAGES
     """Messages, besides those that stay verbatim, after which a summary is prepared in the
     background at any usage; 0: never because of their number."""
+    tail_share: float = TAIL_SHARE
+    """Share of the budget that an automatic run keeps verbatim at most."""
+    landing_share: float = LANDING
+    """See :attr:`landing`."""
 
     def frees(self, trigger: Trigger) -> float:
         """The share of the budget that a run with this trigger must free."""
@@ -56,7 +62,7 @@ class PlannerSettings:
     @property
     def landing(self) -> float:
         """Usage that a compression must reach or go below, a share of the budget."""
-        return min(0.45, self.threshold - 0.2)
+        return min(self.landing_share, self.threshold - 0.2)
 
 
 def usage(items: Sequence[Item], sizes: Sizes) -> Usage:
@@ -111,7 +117,7 @@ def plan(
         _refuse("There is nothing to compress yet: only the latest turn is left.", frees=0.0)
     cap = cap_tokens(sizes, settings)
     room = _Room(
-        tail=sizes.ruler(TAIL_SHARE),
+        tail=sizes.ruler(settings.tail_share),
         landing=sizes.ruler(settings.landing)
         - (sizes.fixed + sizes.pinned + max(cap + sizes.frame, sizes.summary)),
     )

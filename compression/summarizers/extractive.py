@@ -43,6 +43,8 @@ QUOTED = 140
 MOST_CANDIDATES = 400
 #: Score of what people tell of themselves; only lines full of numbers and names rank higher.
 TOLD_SCORE = 6.0
+#: Between the paths or names of a line that holds several.
+SEPARATOR = "; "
 
 
 class ExtractiveSummarizer:
@@ -185,7 +187,7 @@ class Found:
         used = count(narrative)
         chosen: list[Addition] = []
         live = [entry for entry in ledger.entries if entry.state is EntryState.LIVE]
-        taken = {entry.text for entry in live}
+        taken = {text for entry in live for text in (entry.text, *entry.text.split(SEPARATOR))}
         open_ends = sum(entry.section is Section.PENDING for entry in live)
         for section, share in SHARES.items():
             most = max(0, MOST_PENDING - open_ends) if section is Section.PENDING else None

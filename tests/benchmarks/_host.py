@@ -48,6 +48,7 @@ class Host:
 
     window: int
     summarizer: Summarizer | None = None
+    settings: PlannerSettings = field(default_factory=PlannerSettings)
     messages: list[StoredMessage] = field(default_factory=list)
     ledger: Ledger = field(default_factory=Ledger)
     summary: str = ""
@@ -124,7 +125,7 @@ class Host:
         if built.usage.share < settings.soft:
             return ContextAction.CONTINUE
         try:
-            planner.plan(items, sizes, PlannerSettings(), trigger=Trigger.THRESHOLD)
+            planner.plan(items, sizes, self.settings, trigger=Trigger.THRESHOLD)
             compressible = True
         except NothingToCompress:
             compressible = False
@@ -140,18 +141,18 @@ class Host:
     async def _drafted(
         self, sizes: Sizes, items: tuple[Item, ...], trigger: Trigger
     ) -> tuple[Span, Judgement]:
-        span = planner.plan(items, sizes, PlannerSettings(), trigger=trigger)
+        span = planner.plan(items, sizes, self.settings, trigger=trigger)
         case = Case(
             base_text=self.summary,
             base_ledger=self.ledger,
             items=items,
             span=span,
             sizes=sizes,
-            settings=PlannerSettings(),
+            settings=self.settings,
             trigger=trigger,
             counter=RULER,
         )
-        extract = ExtractiveSummarizer(RULER, planner.cap_tokens(sizes, PlannerSettings()))
+        extract = ExtractiveSummarizer(RULER, planner.cap_tokens(sizes, self.settings))
         for summarizer in (self.summarizer, extract):
             if summarizer is None:
                 continue

@@ -43,7 +43,10 @@ _PROGRAMS = (
 )
 _WORDS = r"[ \t]+(?![=:,.;)(])[^\n`]{1,200}"
 _IN_CODE = re.compile(rf"^[ \t]{{0,8}}(?:[$#%>][ \t]+)?((?:\./[\w./-]+|{_PROGRAMS}){_WORDS})", re.M)
-_PROMPTED = re.compile(r"^[ \t]{0,8}(?:\$|[\w.@~:/-]{1,60}[$#%])[ \t]+(\S[^\n]{0,200})", re.M)
+_PROMPTED = re.compile(
+    r"^[ \t]{0,8}(?:\$|[\w.~/-]{0,30}@[\w.@~:/-]{1,60}[$#%])[ \t]+(?=[A-Za-z./~_])(\S[^\n]{0,200})",
+    re.M,
+)
 _QUOTED = re.compile(rf"`((?:\./[\w./-]+|{_PROGRAMS}){_WORDS})`")
 _ARGUMENT = re.compile(r"command|cmd|script|shell", re.I)
 _CODE = re.compile(r"\b(?=[A-Z0-9]{0,11}\d)(?=[A-Z0-9]{0,11}[A-Z])[A-Z0-9]{4,12}\b")

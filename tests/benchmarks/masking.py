@@ -19,7 +19,6 @@ from chatapp.context.tokens import message_tokens
 from compression.exceptions import NothingToCompress
 from compression.ledger.markdown import render
 from compression.planning import masking, planner
-from compression.planning.planner import PlannerSettings
 from compression.planning.policy import PolicySettings, PolicyState, decide
 from compression.planning.truncation import shorten_giant, truncate
 from compression.summarizers.prompt import instructions
@@ -41,6 +40,8 @@ class Bill:
     """What the requests of one conversation cost, in ruler tokens."""
 
     requests: int = 0
+    sent: int = 0
+    """Of all requests."""
     billed: float = 0.0
     """With a provider's cache, and with what a model reads and writes for the summaries."""
     blocked: int = 0
@@ -111,7 +112,7 @@ class Masked(Host):
 
     def _compressible(self, sizes: Sizes) -> bool:
         try:
-            planner.plan(self._all(), sizes, PlannerSettings(), trigger=Trigger.THRESHOLD)
+            planner.plan(self._all(), sizes, self.settings, trigger=Trigger.THRESHOLD)
         except NothingToCompress:
             return False
         return True
@@ -178,6 +179,7 @@ class Masked(Host):
         )
         sizes = [_tokens(one) for one in built.messages]
         self.bill.requests += 1
+        self.bill.sent += sum(sizes)
         self.bill.billed += CACHED * sum(sizes[:same]) + sum(sizes[same:])
         self.bill.faults += faults(built.messages)
         self._before = built.messages

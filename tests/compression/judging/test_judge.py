@@ -266,3 +266,34 @@ def test_i11_what_has_no_room_is_refused_unless_it_is_the_extract() -> None:
         judge(nothing, case)
     judge(replace(nothing, prompt_version=extractive.PROMPT_VERSION), case)
     judge(merged(case.span.items, case.base_ledger, says(said), model="m"), case)
+
+
+NAMED = "Run `make all`, then see src/app.py on port 8443 for user_profile."
+
+
+def test_paths_commands_names_and_figures_that_a_draft_lacks_are_kept_by_code() -> None:
+    """Within the cap: the oldest context makes way, and the notes tell.
+
+    Breaks when: judge() does not look for them, or looks after eviction.
+    """
+    old = tuple(
+        Entry(id=n, section=Section.CONTEXT, text=f"thing {n} is {11 * n} here", sources=(1,))
+        for n in range(1, 60)
+    )
+    case = case_of(conversation(NAMED), Ledger(entries=old))
+    result = judged(TALK, case)
+    text = str(result["text"])
+    for kept in ("`make all`", "src/app.py", "port 8443", "user_profile"):
+        assert kept in text
+        assert kept in str(result["notes"])
+    assert old[-1].text in text
+    assert old[0].text not in text
+    assert COUNTER.count(text) <= planner.cap_tokens(SIZES, case.settings)
+
+
+def test_i11_a_draft_that_says_nothing_is_refused_though_code_could_fill_it() -> None:
+    """I11. Breaks when: the floor is asked after the lines of names were added."""
+    said = [NAMED.replace("app", f"part{n}").replace("8443", str(8000 + n)) for n in range(9)]
+    case = case_of(conversation(*said))
+    with pytest.raises(DraftRejected, match="too little"):
+        judged(TALK, case)

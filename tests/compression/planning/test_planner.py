@@ -170,6 +170,17 @@ def test_pins_of_the_span_take_room_from_the_tail() -> None:
     assert figures.share(standing + tail + 200) > SETTINGS.landing
 
 
+@pytest.mark.parametrize(("tail", "landing"), [(0.20, 0.45), (0.30, 0.45), (0.45, 0.60)])
+def test_the_settings_say_how_much_stays_verbatim(tail: float, landing: float) -> None:
+    """Breaks when: another tail or landing than that of the settings is used."""
+    figures = sizes(fixed=0, calibration=1.0)
+    settings = PlannerSettings(tail_share=tail, landing_share=landing)
+    items = talk(60, tokens=40)
+    span = plan(items, figures, settings, trigger=Trigger.THRESHOLD)
+    left = figures.share(sum(item.tokens for item in items[len(span.items) :]))
+    assert tail - figures.share(80) < left <= tail
+
+
 def test_an_automatic_run_must_reach_the_landing() -> None:
     """Breaks when: ``_check_worth`` does not ask where an automatic run lands."""
     items = talk(27)
