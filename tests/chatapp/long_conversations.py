@@ -50,7 +50,7 @@ class StrictUpstream:
     refused: list[Json] = field(default_factory=list)
 
     def tokens(self, request: Json) -> int:
-        """What this model makes of a request's messages."""
+        """What this model makes of a request's messages and of the tools that it offers."""
         texts = ((m.get("content") or "", m.get("tool_calls")) for m in request["messages"])
         ruler = sum(
             RULER.count(text)
@@ -58,6 +58,8 @@ class StrictUpstream:
             + MESSAGE_OVERHEAD
             for text, calls in texts
         )
+        if tools := request.get("tools"):
+            ruler += RULER.count(json.dumps(tools, ensure_ascii=False))
         return round(ruler * self.factor) + self.unseen
 
     def __call__(self, request: Json) -> Script:
