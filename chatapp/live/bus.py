@@ -112,6 +112,7 @@ class Bus:
         self._settling = asyncio.Lock()
         self._rests_until = 0.0
         self._settling_later: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     def watched(self, conversation_id: int) -> bool:
         """Whether anybody may be looking; always True when there are other processes."""
@@ -189,7 +190,7 @@ class Bus:
 
         One call at a time: a viewer who comes while the last one leaves must stay subscribed.
         """
-        if self._layer is None:
+        if self._layer is None or self._closed:
             return
         async with self._settling:
             wanted, joined = conversation_id in self._viewers, conversation_id in self._joined
@@ -203,6 +204,8 @@ class Bus:
             except Exception as error:
                 # Until then, viewers look at the database by themselves.
                 _log_failure("The channel layer did not answer.", error)
+                if self._closed:
+                    return
                 later = asyncio.create_task(self._settle_later(conversation_id))
                 self._settling_later.add(later)
                 later.add_done_callback(self._settling_later.discard)
@@ -214,6 +217,9 @@ class Bus:
     async def _join(self, layer: Layer, conversation_id: int) -> None:
         if self._receiver is None:
             self._channel = await layer.new_channel()
+            if self._closed:
+                # Meanwhile; nobody would end the task.
+                return
             self._receiver = asyncio.create_task(self._receive(layer))
         await layer.group_add(_group(conversation_id), self._channel)
         self._joined.add(conversation_id)
@@ -245,7 +251,8 @@ class Bus:
         return True
 
     async def aclose(self) -> None:
-        """Stop receiving."""
+        """Stop receiving, also for viewers who come later."""
+        self._closed = True
         tasks = [*self._settling_later, *([self._receiver] if self._receiver else [])]
         for task in tasks:
             task.cancel()

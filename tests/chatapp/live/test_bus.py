@@ -203,6 +203,41 @@ async def test_only_what_is_unforeseen_leaves_a_traceback(
     await bus.aclose()
 
 
+class SlowToBegin(InMemoryChannelLayer):  # type: ignore[misc]
+    """A new channel takes a while, or fails at last."""
+
+    def __init__(self, *, fails: bool) -> None:
+        super().__init__()
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+        self._fails = fails
+
+    async def new_channel(self, prefix: str = "specific.") -> str:
+        self.asked.set()
+        await self.go_on.wait()
+        if self._fails:
+            raise OSError
+        return str(await super().new_channel(prefix))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_viewer_who_comes_at_the_very_end_leaves_no_task_behind(fails: bool) -> None:
+    """Breaks when: closing ends only what was begun before it."""
+    layer = SlowToBegin(fails=fails)
+    bus, before = Bus(layer, render), asyncio.all_tasks()
+
+    async def look() -> None:
+        async with bus.subscribe(CONVERSATION):
+            pass
+
+    looking = asyncio.create_task(look())
+    await layer.asked.wait()
+    await bus.aclose()
+    layer.go_on.set()
+    await asyncio.wait_for(looking, PATIENCE)
+    await look()
+    assert asyncio.all_tasks() == before
+
+
 async def test_whether_the_layer_answers(buses: tuple[Bus, Bus]) -> None:
     assert await buses[0].answers()
     assert await Bus(None, render).answers()
