@@ -35,6 +35,8 @@ LINE_SOURCES = 3
 """Different messages that a line cites."""
 BESIDES = 3
 """Ruler tokens that a mention costs besides its own: a separator, and its share of the sources."""
+LABELS = {Kind.NAME: "Names: ", Kind.FIGURE: "Figures: "}
+"""What a line begins with, where its parts alone do not tell what they are."""
 HEADINGS = 12
 """Ruler tokens of headings."""
 
@@ -198,7 +200,7 @@ def packed(
 
 def _lines(kind: Kind, chosen: Iterable[Mention]) -> list[Addition]:
     """The mentions in the order of the messages; each line cites a few of these."""
-    section = Section.FILES if kind is Kind.PATH else Section.CONTEXT
+    section, label = (Section.FILES if kind is Kind.PATH else Section.CONTEXT), LABELS.get(kind, "")
     groups: list[tuple[list[str], set[int]]] = []
     for one in sorted(chosen, key=lambda one: one.seqs[-1]):
         text = f"`{one.text}`" if kind is Kind.COMMAND else one.text
@@ -210,6 +212,6 @@ def _lines(kind: Kind, chosen: Iterable[Mention]) -> list[Addition]:
         texts.append(text)
         seqs.add(one.seqs[-1])
     return [
-        Addition(section=section, text=SEPARATOR.join(texts), sources=tuple(sorted(seqs)))
+        Addition(section=section, text=label + SEPARATOR.join(texts), sources=tuple(sorted(seqs)))
         for texts, seqs in groups
     ]

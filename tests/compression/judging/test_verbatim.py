@@ -132,12 +132,14 @@ def test_they_share_lines_that_cite_their_messages() -> None:
     assert len(lines) == 5
     said = {item.seq: normalise(f"{item.text} {item.tool_calls}") for item in TALK}
     for line in lines:
-        for part in line.text.split("; "):
+        for part in line.text.split(": ")[-1].split("; "):
             assert any(normalise(part.strip("`")) in said[seq] for seq in line.sources)
     files = [line for line in lines if line.section is Section.FILES]
     assert [set(line.text.split("; ")) for line in files] == [set(texts(Kind.PATH))]
     assert {line.section for line in lines} == {Section.FILES, Section.CONTEXT}
     assert "`make all`" in render(kept(TALK))
+    told = [line.text.split(": ")[0] for line in lines if ": " in line.text]
+    assert told == ["Names", "Figures"]
 
 
 def test_what_the_summary_says_already_is_not_added() -> None:
