@@ -57,6 +57,8 @@ def _looked_up(names: list[str], base_url: str) -> dict[str, PriceFigures | None
         text=True,
         timeout=PATIENCE,
         check=True,
+        # Ctrl+C is for the server: this process would answer it with a traceback.
+        start_new_session=True,
     )
     return {name: _figures(found) for name, found in json.loads(answer.stdout).items()}
 

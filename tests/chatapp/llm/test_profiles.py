@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -127,3 +130,15 @@ def test_a_request_asks_for_nothing_that_its_model_refuses() -> None:
     ).request([RULES, QUESTION], max_tokens=5, response_format=schema)
     assert [one["role"] for one in old.messages] == ["user"]
     assert (old.response_format, old.include_usage) == (None, False)
+
+
+def test_the_look_up_of_prices_is_in_no_session_of_the_servers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when: Ctrl+C ends it too, with a traceback on the server's screen."""
+    script = tmp_path / "python"
+    tells = 'import json, os; print(json.dumps({"a-model": {"window": os.getsid(0)}}))'
+    script.write_text(f"#!{sys.executable}\n{tells}\n")
+    script.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(script))
+    assert PriceList()(["a-model"])["a-model"].window not in {None, os.getsid(0)}
