@@ -100,7 +100,10 @@ class FairThreads:
         self._executor.shutdown(wait=wait)
 
     def share(self) -> float:
-        """The part of the time that each person may have: as if they and all others took equal."""
+        """The part of the time that each person may have.
+
+        An equal one for all who are present and for what is done for nobody, within bounds.
+        """
         return min(MOST_SHARE, max(LEAST_SHARE, 1 / (1 + len(self._present))))
 
     def _work(self) -> None:

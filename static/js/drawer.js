@@ -70,8 +70,13 @@ function state() {
     view: view(),
     unfolded: all("details[open][id]", drawer).map((one) => one.id),
     focused: document.activeElement?.closest("#drawer details[id]")?.id,
-    caret: document.activeElement?.matches("#drawer textarea") ? document.activeElement.selectionStart : null,
+    selected: selected(document.activeElement),
   };
+}
+
+/** Begin and end of the selection if `text` is an editor of the drawer that has the focus. */
+function selected(text) {
+  return text?.matches("#drawer textarea") ? [text.selectionStart, text.selectionEnd] : null;
 }
 
 /** Focus an open editor if a person asked for this content; after a refresh, restore folds and focus. */
@@ -80,11 +85,11 @@ function swapped(wanted, before) {
   else if (view() === before.view) {
     for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
     const focused = before.focused && document.getElementById(before.focused);
-    const text = before.caret === null ? null : find("textarea", drawer);
+    const text = before.selected && find("textarea", drawer);
     // htmx could not focus it while its part was folded.
     if (text) {
       text.focus();
-      text.setSelectionRange(before.caret, before.caret);
+      text.setSelectionRange(...before.selected);
     } else if (focused && !focused.contains(document.activeElement)) find("summary", focused).focus();
   }
 }

@@ -199,7 +199,7 @@ async def test_i13_of_two_edits_the_later_is_refused_with_both_texts(
     await expect(screen.page.locator("#drawer-body .prose")).to_contain_text("in Welsh")
 
 
-async def test_an_open_editor_keeps_the_caret_when_the_drawer_is_read_again(
+async def test_an_open_editor_keeps_its_selection_when_the_drawer_is_read_again(
     screen: Screen, signed_in: BrowserContext
 ) -> None:
     """Breaks when: a refresh that replaces an untouched editor leaves the focus to what is left."""
@@ -213,12 +213,14 @@ async def test_an_open_editor_keeps_the_caret_when_the_drawer_is_read_again(
     text = screen.page.get_by_role("textbox", name="Summary")
     await expect(text).to_be_focused()
     await text.press("ArrowDown")
-    caret = await text.evaluate("(one) => one.selectionStart")
-    assert caret > 0
+    await text.press("Shift+ArrowRight")
+    selection = "(one) => [one.selectionStart, one.selectionEnd]"
+    first, last = await text.evaluate(selection)
+    assert last == first + 1 > 1
     async with screen.page.expect_response("**/summaries/**"):
         await other.act(0, "Pin")
     await expect(text).to_be_focused()
-    assert await text.evaluate("(one) => one.selectionStart") == caret
+    assert await text.evaluate(selection) == [first, last]
 
 
 async def test_a_draft_outlives_a_compression(screen: Screen, model: RunningUpstream) -> None:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.fair_threads import BURST, PRESENT, FairThreads
+from compression import fair_threads
+from compression.fair_threads import BURST, LONGEST_PAUSE, FairThreads
 
 PATIENCE = 30.0
 
@@ -160,7 +161,7 @@ def test_n02_whoever_keeps_the_interpreter_pauses_for_the_others(burst: float) -
 
     def busy() -> None:
         begun = time.monotonic()
-        while time.monotonic() < begun + 0.16:
+        while time.monotonic() < begun + 0.25:
             pass
         times.append((begun, time.monotonic()))
 
@@ -172,12 +173,15 @@ def test_n02_whoever_keeps_the_interpreter_pauses_for_the_others(burst: float) -
     wait(work, PATIENCE)
     # Half of her work was within her share. With Bob there, a third of the pause pays for the rest.
     for (begun, ended), (again, _) in pairwise(times):
-        assert again - ended >= 0.9 * (1.5 * (ended - begun) - 2 * burst)
+        pause = 1.5 * (ended - begun) - 2 * burst
+        assert again - ended >= 0.9 * min(LONGEST_PAUSE, pause)
     threads.shutdown()
 
 
-def test_n02_the_share_of_each_is_smaller_among_many() -> None:
+def test_n02_the_share_of_each_is_smaller_among_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """N02. Breaks when: the share does not depend on who is there, or nobody ever leaves."""
+    # Longer than the test may take on a busy computer.
+    monkeypatch.setattr(fair_threads, "PRESENT", 600.0)
     threads = FairThreads(1, "test", each=1, burst=BURST)
     shares = []
     for name in ("alice", "alice", "bob", "carol", "dave", "erin"):
@@ -185,7 +189,7 @@ def test_n02_the_share_of_each_is_smaller_among_many() -> None:
         threads.join()
         shares.append(threads.share())
     assert shares == [1 / 2, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 5]
-    threads._present = dict.fromkeys(threads._present, time.monotonic() - PRESENT)
+    threads._present = dict.fromkeys(threads._present, time.monotonic() - 600.0)
     threads.submit("alice", int).result(PATIENCE)
     threads.join()
     assert threads.share() == 1 / 2
