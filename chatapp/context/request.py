@@ -317,10 +317,15 @@ def ranges(seqs: Iterable[int]) -> list[list[int]]:
     return result
 
 
+def looked_up_texts(tail: Iterable[StoredMessage]) -> list[str]:
+    """The texts of this tail that quote older messages, as the model is sent them."""
+    texts = [one.added_context for one in tail if one.added_context]
+    return texts + [one.text for one in tail if one.tool_name in RECALL_TOOLS and not one.masked]
+
+
 def looked_up(tail: Iterable[StoredMessage]) -> list[list[int]]:
     """The messages that results of recall in this tail quote, as closed ranges."""
-    texts = [one.added_context for one in tail if one.added_context]
-    texts += [one.text for one in tail if one.tool_name in RECALL_TOOLS and not one.masked]
+    texts = looked_up_texts(tail)
     return ranges(sorted({seq for text in texts for seq in quoted_numbers(text)}))
 
 

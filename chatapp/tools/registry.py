@@ -41,7 +41,7 @@ def recall(counter: TokenCounter) -> ToolSource:
         left_out = max(conversation.boundary, conversation.truncated_through)
         if not left_out and not any(one.masked for one in conversation.tail):
             return ()
-        return recall_tools_of(conversation.conversation_id, counter, sizes)
+        return recall_tools_of(conversation, counter, sizes)
 
     return source
 

@@ -14,7 +14,7 @@ from typing import Final
 from compression.judging.salience import evidence, holds, normalise
 from compression.recall.answers import SHORT, Count
 from compression.recall.ports import History, Original
-from compression.recall.quoting import quoted, stretch
+from compression.recall.quoting import cut, quoted, stretch
 from compression.recall.ranking import ALONE, ranked_among
 from compression.recall.terms import Terms, in_pairs, pattern_of, terms_of
 
@@ -77,7 +77,7 @@ def excerpts(
 
 def _halved(found: Sequence[tuple[Original, str]]) -> list[tuple[Original, str]]:
     ((one, text),) = found
-    return [(one, text[: len(text) // 2])] if len(text) > SHORT // 2 else []
+    return [(one, cut(text, len(text) // 2))] if len(text) > SHORT // 2 else []
 
 
 def _holding(history: History, names: Sequence[str]) -> list[tuple[Original, str]]:

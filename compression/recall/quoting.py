@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from compression.recall.ports import Original
@@ -16,6 +16,8 @@ MOST_OF_ONE: Final = 100_000
 _HEADING = re.compile(
     r"^\[(\d{1,18}), (?:user|assistant|tool)(?: [^\n,\]]{1,64})?(?:, [\d-]{10} [\d:]{5})?\]$", re.M
 )
+# Where a passage is cut.
+_CUT: Final = "…"
 _BREAKS: Final = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 # The start of a line, and spaces that stay on it: over a run of line ends, spaces that cross them
 # would take a time that grows with the square of its length.
@@ -63,11 +65,37 @@ def quoted(passages: Iterable[tuple[Original, str]]) -> str:
 
 def numbers(text: str) -> tuple[int, ...]:
     """The numbers of the messages that :func:`quoted` has put into a text, each once, in order."""
-    found = []
+    return tuple(dict.fromkeys(number for number, _ in _passages(text)))
+
+
+def in_full(text: str) -> frozenset[int]:
+    """The numbers of the messages that :func:`quoted` has put whole into a text.
+
+    A message that itself begins or ends as if it were cut is not among them.
+    """
+    return frozenset(
+        number
+        for number, passage in _passages(text)
+        if passage and not passage.startswith(_CUT) and not passage.endswith(_CUT)
+    )
+
+
+def _passages(text: str) -> Iterator[tuple[int, str]]:
+    """The number and the passage of each message that a text quotes."""
     marks = list(_MARK.finditer(text))
     for first, last in zip(marks[::2], marks[1::2], strict=False):
-        found += [int(one[1]) for one in _HEADING.finditer(text, first.end(), last.start())]
-    return tuple(dict.fromkeys(found))
+        heads = list(_HEADING.finditer(text, first.end(), last.start()))
+        ends = [*(one.start() for one in heads[1:]), last.start()]
+        for head, end in zip(heads, ends, strict=False):
+            yield int(head[1]), text[head.end() : end].strip()
+
+
+def cut(text: str, length: int) -> str:
+    """The first characters of a text, so many at most, with the mark of a cut if it is longer."""
+    if len(text) <= length:
+        return text
+    kept = text[: max(0, length - 2)].rstrip()
+    return f"{kept} {_CUT}" if kept else ""
 
 
 def stretch(text: str, terms: Terms, length: int) -> str:
@@ -80,7 +108,8 @@ def stretch(text: str, terms: Terms, length: int) -> str:
     start, end = window(searched, spans, length)
     # A match may be as long as the text.
     end = min(end, start + 2 * length)
-    return ("… " if start else "") + text[start:end].strip() + (" …" if end < len(text) else "")
+    before, after = f"{_CUT} " if start else "", f" {_CUT}" if end < len(text) else ""
+    return before + text[start:end].strip() + after
 
 
 def ranges(seqs: Sequence[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from compression.ports import TokenCounter
 from compression.recall.answers import MOST_HITS, read, search
 from compression.recall.ports import History
+from compression.recall.quoting import in_full
 from compression.tools.tool import Tool
 from compression.types import Item
 
@@ -86,13 +87,20 @@ class LookUp(Protocol):
         """
 
 
-def recall_tools(look_up: LookUp, counter: TokenCounter, *, most_tokens: int) -> tuple[Tool, Tool]:
-    """``search_history`` and ``read_messages``, whose results have at most ``most_tokens``."""
+def recall_tools(
+    look_up: LookUp, counter: TokenCounter, *, most_tokens: int, quoted: Iterable[str] = ()
+) -> tuple[Tool, Tool]:
+    """``search_history`` and ``read_messages``, whose results have at most ``most_tokens``.
+
+    ``quoted`` are the texts of the next request that these tools or the program have looked up: a
+    search passes over the messages that stand there in full.
+    """
     room: dict[str, Any] = {"count": counter.count, "most_tokens": most_tokens}
+    seen = frozenset[int]().union(*map(in_full, quoted))
 
     async def run_search(arguments: Mapping[str, Any]) -> str:
         query, limit = str(arguments["query"]), int(arguments.get("limit", LIMIT))
-        return await look_up(partial(search, query=query, limit=limit, **room))
+        return await look_up(partial(search, query=query, limit=limit, seen=seen, **room))
 
     async def run_read(arguments: Mapping[str, Any]) -> str:
         first, last = int(arguments["first"]), int(arguments["last"])

@@ -83,18 +83,22 @@ class Asking:
 
         sizes = Sizes(window=window, reserve=window // 4, calibration=CALIBRATION)
         self._budget = sizes.ruler(1.0)
-        self._tools = recall_tools(look_up, RULER, most_tokens=sizes.ruler(SHARE))
+        self._look_up = look_up
+        self._most_tokens = sizes.ruler(SHARE)
+        self._told: list[str] = []
         self._loop = ToolLoop(RULER)
 
     async def call(self, name: str, **arguments: Any) -> str:
         """The result of a call; empty once the turn's calls are used up."""
         if not self._loop.offers:
             return ""
-        self._loop.asked(self._tools)
+        tools = recall_tools(self._look_up, RULER, most_tokens=self._most_tokens, quoted=self._told)
+        self._loop.asked(tools)
         written = Written(name=name, arguments=json.dumps(arguments))
-        made = await self._loop.made([written], self._tools, taken=())
+        made = await self._loop.made([written], tools, taken=())
         async with aclosing(self._loop.answers(made, self._budget)) as results:
             (text,) = [one.outcome.text async for one in results]
+        self._told.append(text)
         return "" if text.startswith("error:") else text
 
 

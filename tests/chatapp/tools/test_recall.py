@@ -243,8 +243,8 @@ async def test_the_tools_find_and_read_what_the_model_does_not_see(alice: User) 
     Breaks when: a tool is bound to another conversation, or its result is not bounded.
     """
     code = await stored(lambda: talked(alice, *OLD, "long " * 9_000, "KX-4021 " + "more " * 9_000))
-    row = await stored(lambda: row_of(code))
-    search, read = recall_tools_of(row.pk, COUNTER, PROFILE.sizes)
+    now = await stored(lambda: snapshot_with_tail(row_of(code).pk))
+    search, read = recall_tools_of(now, COUNTER, PROFILE.sizes)
     assert (search.name, read.name) == ("search_history", "read_messages")
     assert search.most_tokens == PROFILE.sizes.ruler(0.05)
     for answer in (

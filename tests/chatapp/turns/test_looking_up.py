@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.messages import reading
@@ -17,7 +18,8 @@ from chatapp.tools import registry
 from compression import services
 from compression.engine import Engine
 from compression.planning.planner import PlannerSettings, cap_tokens
-from compression.recall.quoting import numbers
+from compression.recall.answers import ABOVE
+from compression.recall.quoting import in_full, numbers
 from compression.summarizers.extractive import ExtractiveSummarizer
 from compression.types import Sizes, Trigger
 from tests.chatapp.stage import COUNTER, staged, stored
@@ -61,6 +63,32 @@ async def test_a_model_finds_the_words_of_a_message_that_was_compressed(
     assert offered == ["search_history", "read_messages"]
     assert [1 in numbers(one.text) for one in results] == [True, True]
     assert all(SECRET in one.text for one in results)
+
+
+async def test_a_second_search_passes_over_what_the_request_quotes(
+    alice: User, tmp_path: Path
+) -> None:
+    """Breaks when: a search of a later round, or of the next turn, spends its room on words that
+    the model has been given; or passes over them after they were masked."""
+    async with staged(alice, tmp_path, tools=registry.all_of([registry.recall(COUNTER)])) as stage:
+        await stage.say(SECRET)
+        await stored(lambda: fill(stage.code, 60))
+        await stage.say("Go on.")
+        search = Tool("search_history", json.dumps({"query": "spare key"}))
+        stage.upstream.enqueue(calling(search), calling(search), saying("Behind the beehive."))
+        await stage.say("Where did I put that thing for the door?")
+        stage.upstream.enqueue(calling(search), saying("As I said."))
+        await stage.say("Where?")
+        results = await stored(lambda: [one.text for one in Message.objects.filter(role="tool")])
+        assert [1 in in_full(one) for one in results] == [True, False, False]
+        assert all(f"{ABOVE} 1" in one for one in results[1:])
+
+        await stored(lambda: Message.objects.filter(role="tool").update(masked_at=timezone.now()))
+        stage.upstream.enqueue(calling(search), saying("As I said."))
+        await stage.say("Where?")
+        last = await stored(lambda: Message.objects.filter(role="tool").order_by("seq").last())
+    assert last is not None
+    assert 1 in in_full(last.text)
 
 
 DETAIL = "Write down: the key of the old mill hangs behind the third beehive."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import accumulate
@@ -12,12 +12,14 @@ from itertools import accumulate
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compression.recall.answers import read, search
+from compression.recall.answers import ABOVE, read, search
 from compression.recall.in_memory import ItemsHistory
-from compression.recall.ports import Original
-from compression.recall.quoting import heading, numbers, quoted
+from compression.recall.ports import History, Original
+from compression.recall.quoting import heading, in_full, numbers, quoted
 from compression.recall.ranking import ranked
 from compression.recall.terms import terms_of
+from compression.recall.tools import recall_tools
+from compression.tokens import CharacterCounter
 from compression.types import Item
 from tests.compression.recall.histories import TALK, count, history, items
 
@@ -209,6 +211,48 @@ def test_what_was_looked_up_is_not_found_again() -> None:
     assert 5 not in numbers(answer)
     assert set(ranked(there, terms_of(query), own_words=True)) == {1, 3}
     assert 5 in numbers(read(there, 5, 5, count=count, most_tokens=ROOM))
+
+
+def test_a_second_search_goes_further_down_the_list() -> None:
+    """What the request quotes in full takes no room of a second answer; its numbers do.
+
+    Breaks when: a second search gives the same words again; or leaves out a passage of which the
+    first one gave another part; or says nothing of what it passes over.
+    """
+    long = "lantern one. " + "word " * 400 + "harbour two. " + "word " * 400
+    texts = (*(f"The lantern number {number} hangs." for number in range(1, 91)), long)
+    there = history(*texts)
+    seen: set[int] = set()
+    for _ in range(3):
+        answer = search(there, "lantern", limit=20, count=count, most_tokens=ROOM, seen=seen)
+        fresh = in_full(answer)
+        assert fresh
+        assert not fresh & seen
+        assert (ABOVE in answer) == bool(seen)
+        assert count(answer) <= ROOM
+        seen |= fresh
+    assert 91 not in seen
+    again = search(there, "harbour", limit=8, count=count, most_tokens=ROOM, seen=seen)
+    assert "harbour two" in again
+    everything = range(1, 92)
+    nothing = search(there, "lantern", limit=8, count=count, most_tokens=ROOM, seen=everything)
+    assert numbers(nothing) == ()
+    assert ABOVE in nothing
+
+
+async def test_read_gives_what_was_quoted_before() -> None:
+    """Who asks for a message by its number gets it.
+
+    Breaks when: a model that reads around a hit is refused the hit.
+    """
+
+    async def look_up(work: Callable[[History], str]) -> str:
+        return work(history(*TALK))
+
+    quoted_before = searched(*TALK, query="tulips")
+    _, reading = recall_tools(look_up, CharacterCounter(), most_tokens=ROOM, quoted=[quoted_before])
+    answer = await reading.run({"first": 1, "last": 2})
+    assert numbers(answer) == (1, 2)
 
 
 def test_arguments_of_calls_are_found_and_read() -> None:

@@ -6,9 +6,20 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compression.recall.ports import Original
-from compression.recall.quoting import MOST_RANGES, numbers, quoted, ranges, stretch, with_calls
+from compression.recall.quoting import (
+    MOST_RANGES,
+    cut,
+    in_full,
+    numbers,
+    quoted,
+    ranges,
+    stretch,
+    with_calls,
+)
 from compression.recall.terms import terms_of
 from tests.growth import growth
 
@@ -24,6 +35,21 @@ def calling(arguments: str, name: str = "write_file") -> dict[str, Any]:
 def test_it_works() -> None:
     assert one("Hello.").splitlines()[1:-1] == ["[7, user]", "Hello."]
     assert numbers(one("Hello.")) == (7,)
+
+
+@given(st.text(max_size=600), st.integers(min_value=1, max_value=600))
+def test_what_is_quoted_in_full(text: str, length: int) -> None:
+    """Breaks when: a passage that was cut counts as the whole message."""
+    original = Original(seq=7, role="user", text=text)
+    for part in (cut(text, length), stretch(text, terms_of(text[-40:]), length)):
+        shown = quoted([(original, part)])
+        whole = part == text and bool(text.strip()) and not looks_cut(text)
+        assert in_full(shown) == ({7} if whole else set())
+    assert len(cut(text, length)) <= max(length, 2)
+
+
+def looks_cut(text: str) -> bool:
+    return text.strip().startswith("…") or text.strip().endswith("…")
 
 
 @pytest.mark.parametrize(
