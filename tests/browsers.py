@@ -9,7 +9,15 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser, async_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: The headless shell first: without the parts of a browser that nobody sees, the tests of pages
+#: take two thirds of the time.
+NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 LAUNCH_ARGUMENTS = (
     "--no-sandbox",
     "--disable-gpu",

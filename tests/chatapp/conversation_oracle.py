@@ -17,13 +17,17 @@ from chatapp.context.request import BuiltRequest, ConversationSnapshot
 from chatapp.conversations.messages import reading
 from chatapp.models import Conversation, Message, Summary
 from compression import store
+from compression.planning.planner import LANDING
 from compression.ports import TokenCounter
 from compression.store import Version
 from compression.testing import MARKER
+from compression.tokens import CharacterCounter
 from compression.types import EntryState, Origin, Section, Trigger
 
 RULE = re.compile(r"Rule r\d+ holds, always\.")
 LIFT = re.compile(r"Forget rule (r\d+)")
+#: The most tokens of a model that a ruler token is in these tests.
+MOST_CALIBRATION = 1.4
 PEOPLES = {Trigger.EDIT, Trigger.RESTORE, Trigger.CLEAR}
 
 
@@ -115,10 +119,32 @@ class Oracle:
         else:
             assert version.first_seq > parent.boundary
             assert version.through_seq > parent.boundary
-            expected = parent.markers + self.markers(parent.boundary, version.through_seq)
+            new = self.markers(parent.boundary, version.through_seq)
+            gone = self._left_out(parent.known, version)
+            expected = parent.markers + [one for one in new if one not in gone]
             self._check_kept(parent.known, version)
         assert Counter(MARKER.findall(version.text)) == Counter(expected), version
         self.versions[version.version] = Shown(expected, version.through_seq, version)
+
+    def _left_out(self, parent: Version | None, version: Version) -> set[str]:
+        """I14: new lines for which there was no room are listed, and there was none."""
+        known = {entry.id for entry in parent.ledger.entries} if parent else set()
+        left_out = [
+            entry.text
+            for entry in version.ledger.entries
+            if entry.id not in known
+            and entry.state is EntryState.EVICTED
+            and MARKER.search(entry.text)
+        ]
+        if not left_out:
+            return set()
+        figures = version.audit["accounting"]
+        budget = figures["tokens_after"] / version.usage_after
+        missing = CharacterCounter().count("\n".join(left_out)) * MOST_CALIBRATION
+        assert figures["tokens_after"] + missing > LANDING * budget
+        for text in left_out:
+            assert f"left out, there is no room: {text:.120}" in version.audit["notes"]
+        return {marker for text in left_out for marker in MARKER.findall(text)}
 
     def _check_kept(self, parent: Version | None, version: Version) -> None:
         """I13, I18: what a person wrote and what the user ruled, from one version to the next."""

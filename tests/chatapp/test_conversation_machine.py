@@ -33,7 +33,7 @@ from compression.exceptions import (
 )
 from compression.types import Trigger
 from tests.chatapp.conversation_actor import COUNTER, PROCESS_ID, TRANSCRIPT, Actor
-from tests.chatapp.conversation_oracle import RULE, snapshot_of
+from tests.chatapp.conversation_oracle import MOST_CALIBRATION, RULE, snapshot_of
 from tests.chatapp.moody import MOOD_NAMES
 
 MOODS = st.sampled_from(MOOD_NAMES + ("good",) * 5)
@@ -312,7 +312,7 @@ class Conversations(Actor, RuleBasedStateMachine):
         self.others.append(self.oracle)
         self.oracle = self.oracle.branch(code, seq)
 
-    @rule(window=st.sampled_from([1600, 2400, 4000]), calibration=st.sampled_from([0.8, 1.1, 1.4]))
+    @rule(window=st.sampled_from([1600, 2400, 4000]), calibration=st.sampled_from([0.8, 1.1, MOST_CALIBRATION]))
     def switch_model(self, window: int, calibration: float) -> None:
         self.profile = Profile(name="model", window=window, calibration=calibration)
 
