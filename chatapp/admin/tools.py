@@ -11,6 +11,7 @@ from asgiref.sync import async_to_sync
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.widgets import AdminTextInputWidget
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -48,10 +49,12 @@ class ToolServerForm(ModelForm):
     address = forms.CharField(
         required=False,
         max_length=500,
+        widget=AdminTextInputWidget,
         help_text="Of a server that speaks streamable HTTP, as in https://tools.example.org/mcp.",
     )
     command = forms.CharField(
         required=False,
+        widget=AdminTextInputWidget,
         help_text=(
             "Instead of an address: a program on this computer with its arguments, which speaks "
             "MCP over standard input and output. Only superusers can set it."
@@ -85,6 +88,14 @@ class ToolServerForm(ModelForm):
             "credential_name",
             "personal_keys",
         ]
+        help_texts = {
+            "name": "Its tools are named after it: name__tool.",
+            "private_addresses": "The address may lead to this computer or into its network.",
+            "enabled": "Otherwise nobody can use it.",
+            "on_by_default": "In conversations whose owner has not chosen.",
+            "everyone": "Otherwise only these people:",
+            "personal_keys": "Each person enters their own key, under Tools in a conversation.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

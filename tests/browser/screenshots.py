@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.async_api import Browser, expect
 
-from tests.browser import pictures, pictures_of_trust
+from tests.browser import pictures, pictures_of_tools, pictures_of_trust
 from tests.browser.screen import Screen, sign_in
 from tests.browsers import launched
 from tests.servers import ROOT, RunningServer, start_server
@@ -32,6 +32,7 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     await pictures.of_a_full_window(screen, model)
     await pictures.of_compression(screen, model)
     await pictures.of_pages(screen)
+    await pictures_of_tools.of_tools(screen, model, product)
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
         await pictures_of_trust.of_hidden_characters(screen, model)

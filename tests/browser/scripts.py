@@ -70,3 +70,25 @@ def _halves(rule: str) -> tuple[str, str]:
     text = json.dumps(delta)
     half = len(text) // 2
     return text[:half], text[half:]
+
+
+#: A model that calls the tool of a server, and what sets that server up and takes it away.
+WRITES = {
+    "steps": [
+        {"tool": {"name": "tests__write", "arguments": '{"text": "Buy milk"}'}},
+        {"finish": "tool_calls"},
+        {"done": True},
+    ]
+}
+SET_UP = """
+from asgiref.sync import async_to_sync
+from chatapp import wiring
+from chatapp.conversations.tools import definitions
+from chatapp.conversations.tools.servers import access_to
+from chatapp.models import ToolServer
+row = ToolServer.objects.create(name="tests", address="{address}", private_addresses=True,
+    everyone=True, on_by_default=True)
+assert async_to_sync(wiring.mcp_tools().read)(access_to(row)) == ""
+definitions.approve(row.pk, dict(row.definitions.values_list("name", "reported_sha256")), "root")
+"""
+TAKE_AWAY = "from chatapp.models import ToolServer; ToolServer.objects.all().delete()"

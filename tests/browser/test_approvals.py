@@ -10,9 +10,10 @@ import pytest
 from playwright.async_api import BrowserContext, Locator, expect
 
 from tests.browser.screen import Screen
+from tests.browser.scripts import SET_UP, TAKE_AWAY, WRITES
 from tests.browser.test_accessibility import findings
-from tests.chatapp.tools.mcp.serving import Server
 from tests.servers import RunningServer, manage
+from tests.tool_server import ToolServerProcess
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
@@ -101,31 +102,10 @@ async def test_a_reload_shows_it_and_stop_ends_it(
     await expect(screen.feed).to_contain_text(re.compile("the reply ended before you answered"))
 
 
-WRITES = {
-    "steps": [
-        {"tool": {"name": "tests__write", "arguments": '{"text": "Buy milk"}'}},
-        {"finish": "tool_calls"},
-        {"done": True},
-    ]
-}
-SET_UP = """
-from asgiref.sync import async_to_sync
-from chatapp import wiring
-from chatapp.conversations.tools import definitions
-from chatapp.conversations.tools.servers import access_to
-from chatapp.models import ToolServer
-row = ToolServer.objects.create(name="tests", address="{address}", private_addresses=True,
-    everyone=True, on_by_default=True)
-assert async_to_sync(wiring.mcp_tools().read)(access_to(row)) == ""
-definitions.approve(row.pk, dict(row.definitions.values_list("name", "reported_sha256")), "root")
-"""
-TAKE_AWAY = "from chatapp.models import ToolServer; ToolServer.objects.all().delete()"
-
-
 @pytest.fixture
-def notes(product: RunningServer) -> Iterator[Server]:
+def notes(product: RunningServer) -> Iterator[ToolServerProcess]:
     """A tool server that every conversation of the product may use while the test runs."""
-    server = Server()
+    server = ToolServerProcess()
     try:
         manage(product, "shell", "-c", SET_UP.format(address=f"{server.origin}/mcp"))
         yield server
@@ -135,7 +115,7 @@ def notes(product: RunningServer) -> Iterator[Server]:
 
 
 async def test_t02_t06_a_real_call_runs_when_it_is_allowed(
-    screen: Screen, model: RunningUpstream, notes: Server
+    screen: Screen, model: RunningUpstream, notes: ToolServerProcess
 ) -> None:
     """T02, T06: from the model's call to the server and back, with a person between.
 

@@ -312,7 +312,10 @@ class Conversations(Actor, RuleBasedStateMachine):
         self.others.append(self.oracle)
         self.oracle = self.oracle.branch(code, seq)
 
-    @rule(window=st.sampled_from([1600, 2400, 4000]), calibration=st.sampled_from([0.8, 1.1, MOST_CALIBRATION]))
+    @rule(
+        window=st.sampled_from([1600, 2400, 4000]),
+        calibration=st.sampled_from([0.8, 1.1, MOST_CALIBRATION]),
+    )
     def switch_model(self, window: int, calibration: float) -> None:
         self.profile = Profile(name="model", window=window, calibration=calibration)
 

@@ -102,7 +102,11 @@ def test_x10_n02_what_is_rendered_takes_what_was_estimated(unit: str, common_sha
 @pytest.mark.timeout(900)
 @given(unit=UNITS)
 # To explain a failure, Hypothesis would trace every line, and so change what is measured.
-@settings(max_examples=200, deadline=None, phases=set(settings.default.phases) - {Phase.explain})
+@settings(
+    max_examples=200,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+)
 def test_x10_n02_of_any_pattern(common_share: float, unit: str) -> None:
     """X10, N02: the same for patterns that nobody thought of."""
     assert share(longest_within_budget(unit)) < ROOM * common_share
