@@ -61,8 +61,8 @@ def _read_at_once(self: Any, instance: Any, owner: Any = None) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the soak out, unless ``-m`` speaks of it or a test is named on the command line.
 
-    The browser's tests come first: they take longest, and one that began last would keep one
-    worker busy while the others have nothing left.
+    The browser's tests come first, then those outside the two packages, which start programs: one
+    that takes long and began last would keep one worker busy while the others have nothing left.
     """
     named = any("::" in argument for argument in config.args)
     if "soak" not in config.option.markexpr and not named:
@@ -70,7 +70,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if soak:
             config.hook.pytest_deselected(items=soak)
             items[:] = [item for item in items if item not in soak]
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+    packages = {Path(__file__).with_name(name) for name in ("chatapp", "compression")}
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("browser") is None,
+            not packages.isdisjoint(item.path.parents),
+        )
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

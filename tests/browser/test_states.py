@@ -380,6 +380,8 @@ async def test_a_reply_ended_in_the_background_is_notified(screen: Screen) -> No
     assert await page.evaluate("window.notes") == []
     await page.evaluate("window.away = true")
     await screen.ask("Nobody looks.")
+    # Told just after the page shows that the reply has ended.
+    await page.wait_for_function("window.notes.length")
     assert await page.evaluate("window.notes") == ["Hello."]
     await page.goto("/settings/")
     await notify.select_option("off")
