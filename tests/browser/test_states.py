@@ -359,12 +359,14 @@ async def test_a_narrow_window_dragged_in_mid_stream_keeps_its_end_in_view(
 async def test_a_reply_ended_in_the_background_is_notified(screen: Screen) -> None:
     page = screen.page
     await page.context.grant_permissions(["notifications"])
-    # The browser's own notifications, remembered; a page under test is never in the background.
+    # The browser's own notifications, remembered; a page under test is never in the background. The
+    # headless shell grants the permission, and goes on to say that it was denied.
     await page.add_init_script(
         """
         window.notes = [];
         const Real = Notification;
         window.Notification = class extends Real {
+            static get permission() { return "granted"; }
             constructor(title, options) { super(title, options); window.notes.push(options.body); }
         };
         Object.defineProperty(document, "hidden", {get: () => window.away === true});
@@ -381,7 +383,7 @@ async def test_a_reply_ended_in_the_background_is_notified(screen: Screen) -> No
     await page.evaluate("window.away = true")
     await screen.ask("Nobody looks.")
     # Told just after the page shows that the reply has ended.
-    await page.wait_for_function("window.notes.length")
+    await page.wait_for_function("() => window.notes.length")
     assert await page.evaluate("window.notes") == ["Hello."]
     await page.goto("/settings/")
     await notify.select_option("off")
