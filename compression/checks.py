@@ -7,6 +7,7 @@
 ``compression.E004``      a named model lacks compression's base class, or its
                           ``conversation`` foreign key
 ``compression.E005``      a value of the wrong kind or out of its range
+``compression.E006``      ``PROMPTS_DIR`` is no folder, or its prompt cannot be used
 ========================  ======================================================
 """
 
@@ -23,6 +24,7 @@ from django.db.models import Model
 
 from compression.conf import problems
 from compression.models import AbstractSummary, CompressibleConversation
+from compression.summarizers.prompt_files import COMPACT, PromptUnusable, compact
 
 
 @checks.register("compression")
@@ -49,6 +51,21 @@ def check_settings(
             )
         )
     return found
+
+
+@checks.register("compression")
+def check_prompt(
+    app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
+    """A prompt of one's own that cannot be used is found now, not at the first summary."""
+    folder = getattr(settings, "COMPRESSION", {}).get("PROMPTS_DIR", "")
+    if not folder or not isinstance(folder, str):
+        return []
+    try:
+        compact(folder)
+    except PromptUnusable as error:
+        return [checks.Error(f"{COMPACT} in PROMPTS_DIR: {error}", id="compression.E006")]
+    return []
 
 
 def _find(name: object, base: type[Model], found: list[checks.CheckMessage]) -> type[Model] | None:

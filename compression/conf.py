@@ -21,6 +21,7 @@ from compression.models import AbstractSummary, CompressibleConversation
 from compression.planning import defaults
 from compression.planning.planner import PlannerSettings
 from compression.planning.policy import PolicySettings
+from compression.summarizers.prompt_files import Prompt, compact
 
 REQUIRED = ("CONVERSATION", "SUMMARY")
 
@@ -51,6 +52,9 @@ class CompressionSettings:
     """Most model calls for one summary; the extract takes the oldest parts beyond them."""
     probe: bool = defaults.PROBE
     """Examine each new summary with one more call: see :mod:`compression.judging.probe`."""
+    prompts_dir: str = ""
+    """A folder with a ``compact.md`` of your own, see :mod:`compression.summarizers.prompt_files`;
+    empty, or without the file: the packaged prompt."""
     lease_seconds: float = defaults.LEASE_SECONDS
     """Seconds until a lease expires unless renewed. A crash locks no longer than this."""
     renew_seconds: float = defaults.RENEW_SECONDS
@@ -115,6 +119,8 @@ def problems(values: Mapping[str, Any]) -> list[tuple[str, str]]:
             found.append(("E005", sentence))
     if not isinstance(values.get("PROBE", False), bool):
         found.append(("E005", "COMPRESSION['PROBE'] must be True or False."))
+    if not isinstance(values.get("PROMPTS_DIR", ""), str):
+        found.append(("E005", "COMPRESSION['PROMPTS_DIR'] must be the path of a folder."))
     if not found:
         lease = values.get("LEASE_SECONDS", defaults.LEASE_SECONDS)
         if values.get("RENEW_SECONDS", defaults.RENEW_SECONDS) > lease / 2:
@@ -132,6 +138,11 @@ def _within(value: object, kind: type, low: float, high: float) -> bool:
 def settings() -> CompressionSettings:
     """The current settings. Raises ImproperlyConfigured when they are wrong."""
     return CompressionSettings.from_mapping(getattr(django_settings, "COMPRESSION", {}))
+
+
+def prompt() -> Prompt:
+    """The instructions that summaries are asked for with. Raises PromptUnusable."""
+    return compact(settings().prompts_dir)
 
 
 def conversation_model() -> type[CompressibleConversation]:

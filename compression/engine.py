@@ -43,6 +43,10 @@ class Request:
     settings: CompressionSettings
     focus: str = ""
     through_seq: int | None = None
+    from_seq: int | None = None
+    """The messages before it stay word for word beside the summary; the host pins them."""
+    again: int = 0
+    """The active version, to be written anew of the messages that it took in; 0: go on from it."""
     locks_input: bool = False
     extract_only: bool = False
     """Ask no model, because models have failed too often."""

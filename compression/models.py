@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any, Literal
 
 from django.conf import settings
@@ -11,6 +12,16 @@ from compression.types import SummaryStatus, Trigger
 
 Change = Literal["claim", "promote", "release", "apply", "restore", "edit", "clear"]
 """Kinds of stored changes. The last four write a new version."""
+REVIEW_NOTE = 500
+"""Characters of a reviewer's note."""
+
+
+class Review(StrEnum):
+    """A reviewer's word on a stored row; without one, nobody has seen it."""
+
+    SEEN = "seen"
+    APPROVED = "approved"
+    NEEDS_WORK = "needs_work"
 
 
 class CompressibleConversation(models.Model):
@@ -89,11 +100,23 @@ class AbstractSummary(models.Model):
     """Seconds."""
     degraded = models.BooleanField(default=False)
     audit = models.JSONField(default=dict, blank=True)
+    retention = models.FloatField(null=True, blank=True)
+    """Share of the salient items of its messages that the text holds; None if that is not known."""
     author = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
     )
     """None for the machine."""
     created_at = models.DateTimeField(auto_now_add=True)
+    review = models.CharField(
+        max_length=16, null=True, blank=True, choices=[(one.value, one.value) for one in Review]
+    )
+    """None: nobody has seen it. What a reviewer says is about the row and changes nothing else.
+    None and no default, here and below, so that SQLite need not make the table anew."""
+    review_note = models.CharField(max_length=REVIEW_NOTE, null=True, blank=True)
+    reviewed_at = models.DateTimeField(null=True, blank=True)
+    reviewer = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
 
     class Meta:
         abstract = True

@@ -10,34 +10,46 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
-from typing import Any
 
 from compression import conf, signals, store
+from compression.by_hand.again import compress_again
+from compression.by_hand.lines import edit_lines, limit_tokens
+from compression.by_hand.previews import (
+    apply_preview,
+    apply_waiting,
+    discard_preview,
+    preview,
+    preview_ahead,
+)
 from compression.conf import CompressionSettings
 from compression.engine import Engine, Request
 from compression.exceptions import CompressionRunning, NothingToCompress
-from compression.judging.bill import account
-from compression.judging.judge import Measures, measure
 from compression.ledger.editing import apply_edit
 from compression.ledger.markdown import render
 from compression.planning import planner
-from compression.planning.planner import cap_tokens
 from compression.ports import TokenCounter, Transcript
 from compression.runs.masks import mask, mask_at_compression, unmask
+from compression.runs.results import applied_outcome, audit_now, measure_prepared
 from compression.runs.run import claimed, living
-from compression.store import CompressionState, Version
-from compression.types import Item, Ledger, Outcome, Sizes, Spent, Trigger
+from compression.store import CompressionState
+from compression.types import Ledger, Outcome, Sizes, Trigger
 
 __all__ = [
     "Engine",
+    "apply_preview",
     "apply_ready",
+    "apply_waiting",
     "cancel",
     "clear",
     "compress",
+    "compress_again",
+    "discard_preview",
     "edit",
+    "edit_lines",
     "mask",
     "prepare",
+    "preview",
+    "preview_ahead",
     "redo",
     "restore",
     "settled",
@@ -137,7 +149,13 @@ async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> 
         return None
     prepared, base, items = found
     measures = await asyncio.to_thread(
-        _measure_ready, prepared, base.text, items, sizes, engine.counter
+        measure_prepared,
+        prepared.through_seq,
+        prepared.summary_tokens,
+        base.text,
+        items,
+        sizes,
+        engine.counter,
     )
     if not planner.worth_applying(measures.span_tokens, measures.growth_tokens, sizes):
         return None
@@ -147,23 +165,13 @@ async def apply_ready(conversation_id: int, *, engine: Engine, sizes: Sizes) -> 
         engine.transcript,
         usage_before=measures.before.share,
         usage_after=measures.after.share,
-        audit=_audit_now(prepared, measures, engine),
+        audit=audit_now(prepared.audit, measures, engine),
     )
     if version is None:
         return None
     await mask_at_compression(conversation_id, engine=engine, sizes=sizes)
-    outcome = Outcome(
-        success=True,
-        trigger=prepared.trigger,
-        version=version,
-        message_count=prepared.message_count,
-        tokens_before=measures.before.total,
-        tokens_after=measures.after.total,
-        usage_before=measures.before.share,
-        usage_after=measures.after.share,
-        model=prepared.model,
-        cost=None if prepared.cost is None else float(prepared.cost),
-        duration=time.monotonic() - began,
+    outcome = applied_outcome(
+        prepared, measures, version, trigger=prepared.trigger, seconds=time.monotonic() - began
     )
     await signals.send(
         signals.compression_completed, conversation_id=conversation_id, outcome=outcome
@@ -277,7 +285,7 @@ async def edit(
     if base.version != expected_version:
         raise store.stale(base, text)
     planned = (settings or conf.settings()).planner
-    limit = 2 * (planned.summary_tokens if sizes is None else cap_tokens(sizes, planned))
+    limit = limit_tokens(sizes, planned)
 
     def edited() -> tuple[Ledger, str, int]:
         ledger = apply_edit(base.ledger, text, limit_tokens=limit, count=counter.count)
@@ -331,37 +339,4 @@ async def _announce_promotion(request: Request) -> None:
         message_count=0,
         source_tokens=0,
         locks_input=request.locks_input,
-    )
-
-
-def _audit_now(prepared: Version, measures: Measures, engine: Engine) -> dict[str, Any]:
-    """The draft's audit with its bill at the time it is applied."""
-    billed = prepared.audit.get("accounting", {})
-    bill = account(
-        measures,
-        prompt_price=engine.prompt_price,
-        uncached_surcharge=engine.uncached_surcharge,
-        spent=Spent(
-            calls=billed.get("calls", 0),
-            prompt_tokens=billed.get("prompt_tokens", 0),
-            completion_tokens=billed.get("completion_tokens", 0),
-        ),
-    )
-    return {**prepared.audit, "accounting": asdict(bill)}
-
-
-def _measure_ready(
-    prepared: Version,
-    base_text: str,
-    items: tuple[Item, ...],
-    sizes: Sizes,
-    counter: TokenCounter,
-) -> Measures:
-    tokens = counter.count(base_text)
-    return measure(
-        items,
-        prepared.through_seq,
-        replace(sizes, summary=max(sizes.summary, tokens + sizes.frame) if tokens else 0),
-        old_summary_tokens=tokens,
-        new_summary_tokens=prepared.summary_tokens,
     )

@@ -10,7 +10,8 @@ is logged and affects neither the run nor other receivers.
 ``compression_progress``
     ``conversation_id``, and the fields of :class:`Progress`: ``tokens_written`` (by the present
     attempt), ``part`` and ``parts``, ``first_seq`` and ``through_seq`` (the messages of this part),
-    ``seconds_left`` or None. At most about four a second, and one as each part begins.
+    ``seconds_left`` or None, ``lines`` (the newest of the part that was finished last). At most
+    about four a second, and one as each part begins.
 ``compression_completed``
     ``conversation_id``, ``outcome`` (:class:`Outcome`). Once for each run that was announced as
     started, however it ended. A background run that prepared a draft succeeds with version 0.

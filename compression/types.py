@@ -40,6 +40,7 @@ class EntryState(StrEnum):
     REPLACED = "replaced"
     LIFTED = "lifted"
     EVICTED = "evicted"
+    FORGOTTEN = "forgotten"
 
 
 class Trigger(StrEnum):
@@ -52,12 +53,19 @@ class Trigger(StrEnum):
     EDIT = "edit"
     RESTORE = "restore"
     CLEAR = "clear"
+    PREVIEW = "preview"
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person asked for a summary, at whatever usage."""
+        return self in (Trigger.MANUAL, Trigger.PREVIEW)
 
 
 class SummaryStatus(StrEnum):
     """The life of a stored row; ``partial`` holds the finished parts of an incomplete summary."""
 
     READY = "ready"
+    PREVIEW = "preview"
     PARTIAL = "partial"
     ACTIVE = "active"
     SUPERSEDED = "superseded"
@@ -285,10 +293,8 @@ class Extracted:
 
     def __str__(self) -> str:
         why = self.reason[:1].lower() + self.reason[1:].rstrip(".")
-        return (
-            f"part {self.part} of {self.parts} (messages {self.first_seq}–{self.through_seq}) "
-            f"by extract: {why}"
-        )
+        messages = f"(messages {self.first_seq}–{self.through_seq})"
+        return f"part {self.part} of {self.parts} {messages} by extract: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,6 +340,8 @@ class Progress:
     """First and last message of this part."""
     seconds_left: float | None = None
     """Estimate from the parts that a model has finished; None while there is none."""
+    lines: tuple[str, ...] = ()
+    """The newest lines, at most three, of the part finished last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

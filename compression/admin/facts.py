@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compression import store
+from compression import conf, store
 from compression.admin.review import Fact
+from compression.judging.stored_audit import extracted_parts
 from compression.models import AbstractSummary
-from compression.types import Extracted, SummaryStatus, Trigger
+from compression.types import SummaryStatus, Trigger
 
 ATTEMPTS = (SummaryStatus.REJECTED, SummaryStatus.FAILED)
 # Triggers of a person's changes, for which no model is called.
@@ -21,10 +22,7 @@ def covered(summary: AbstractSummary, whole: store.StandsFor | None = None) -> s
     if not summary.through_seq:
         return "nothing: no summary came of it" if summary.status in ATTEMPTS else "no messages"
     span = whole or summary
-    return (
-        f"{span.message_count:,} messages, {span.first_seq:,} to {summary.through_seq:,}; "
-        f"boundary {summary.through_seq:,}"
-    )
+    return f"{span.message_count:,} messages, {span.first_seq:,} to {summary.through_seq:,}"
 
 
 def spans(summary: Any, own: str) -> list[Fact]:
@@ -69,6 +67,21 @@ def price(summary: Any, *, by_person: bool) -> str:
     return "none" if by_person else "not known"
 
 
+def in_use() -> str:
+    """The instructions that new summaries are asked for with."""
+    prompt = conf.prompt()
+    where = "from PROMPTS_DIR" if prompt.path else "packaged"
+    return f"{prompt.name} ({where}), version {prompt.version}"
+
+
+def instructions(version: str) -> str:
+    """The version of the instructions that a summary followed, and whether they are in use now."""
+    prompt = conf.prompt()
+    if version == prompt.version:
+        return f"{version}: {prompt.name}. {prompt.description}"
+    return f"{version}; in use now: {in_use()}" if version else "none"
+
+
 def seconds(duration: float | None) -> str:
     """A duration to a tenth of a second."""
     return "none" if duration is None else f"{duration:.1f}"
@@ -76,7 +89,7 @@ def seconds(duration: float | None) -> str:
 
 def by_extract(summary: Any) -> str:
     """Whether no model wrote the version, or which parts of it none wrote, and why."""
-    parts = [str(Extracted(**one)) for one in (summary.audit or {}).get("extracted", [])]
+    parts = [str(one) for one in extracted_parts((summary.audit or {}).get("extracted"))]
     return "; ".join(parts) or yes(summary.degraded)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.timezone import is_aware, localtime
-
-from compression.store.rows import free
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -81,57 +78,6 @@ def told(value: bool) -> str:
     return "yes" if value else "–"
 
 
-class RunningFilter(admin.SimpleListFilter):
-    """Conversations that are being compressed now, by the database's clock."""
-
-    title = "compression"
-    parameter_name = "running"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The two choices: running or not."""
-        return [("yes", "running"), ("no", "not running")]
-
-    def queryset(
-        self, request: HttpRequest, queryset: models.QuerySet[Any]
-    ) -> models.QuerySet[Any]:
-        """The conversations with an unexpired lease, or those without."""
-        if self.value() == "yes":
-            return queryset.exclude(free())
-        return queryset.filter(free()) if self.value() == "no" else queryset
-
-
-class ShownValuesFilter(admin.AllValuesFieldListFilter):
-    """A filter by existing values, with hidden characters made visible as elsewhere."""
-
-    def __init__(
-        self, field: Any, request: Any, params: Any, model: Any, model_admin: Any, field_path: str
-    ) -> None:
-        super().__init__(field, request, params, model, model_admin, field_path)
-        self._shown = model_admin.shown
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        """One line per value; an empty one is named, since a link needs words."""
-        for choice in super().choices(changelist):
-            yield {**choice, "display": self._shown(str(choice["display"])) or "(empty)"}
-
-
-class WordsFilter(admin.ChoicesFieldListFilter):
-    """A filter by the choices of a field, in the page's words."""
-
-    def __init__(
-        self, field: Any, request: Any, params: Any, model: Any, model_admin: Any, field_path: str
-    ) -> None:
-        super().__init__(field, request, params, model, model_admin, field_path)
-        self._words = model_admin.words
-
-    def choices(self, changelist: Any) -> Iterator[Any]:
-        """One line for all, then one for each choice."""
-        first, *rest = super().choices(changelist)
-        yield first
-        for choice in rest:
-            yield {**choice, "display": self._words(self.field_path, str(choice["display"]))}
-
-
 class ReviewAdmin(ModelAdmin):
     """A read-only model: nothing is added, changed or deleted, neither singly nor in bulk."""
 
@@ -144,7 +90,7 @@ class ReviewAdmin(ModelAdmin):
     """Lookups that links to the list use, besides those of its filters."""
 
     class Media:
-        css = {"all": ["compression/review.css"]}
+        css = {"all": ["compression/filters.css", "compression/review.css"]}
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody may."""

@@ -1,60 +1,52 @@
-"""The admin pages of summaries: every version and attempt, and what a reviewer may do.
-
-No row is saved from a form, so none can be forged: a person's change goes through
-:mod:`compression.services` here too.
-"""
+"""The admin pages of summaries: every version and attempt, and what a reviewer may do."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from asgiref.sync import async_to_sync
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from compression import services
-from compression.admin.review import ShownValuesFilter, WordsFilter, moments
-from compression.admin.version_page import SummaryPage
-from compression.exceptions import CompressionError, SummaryInvalid
-from compression.ports import Transcript
+from compression import store
+from compression.admin.changes import verdict_words
+from compression.admin.facts import in_use
+from compression.admin.filters import CauseFilter, StateFilter, WriterFilter
+from compression.admin.queue import QueueFilter, undecided
+from compression.admin.review import moments
+from compression.admin.screen import ReviewScreen
+from compression.exceptions import CompressionError
+from compression.models import Review
 from compression.types import SummaryStatus
 
 
-class SummaryReviewAdmin(SummaryPage):
-    """The host's summary model: every version and attempt, with Edit, Undo, Redo and Restore.
+class SummaryReviewAdmin(ReviewScreen):
+    """The host's summary model: the queue, the review of each version, and all its facts.
 
     The host sets :attr:`transcript`, and may override the methods that link its pages.
     """
 
     review_template = "admin/compression/summary.html"
+    change_list_template = "admin/compression/list.html"
+    actions = ("approve",)  # type: ignore[assignment]
     list_display: tuple[Any, ...] = (
         "label",
-        "became",
+        "state",
         "made_for",
-        "covers",
-        "its_tokens",
-        "whole_tokens",
-        "without_model",
+        "tokens",
+        "kept",
         "model_name",
         moments("created_at"),
     )
     list_filter = (
-        ("trigger", WordsFilter),
-        ("status", WordsFilter),
-        "degraded",
-        ("model", ShownValuesFilter),
+        QueueFilter,
+        StateFilter,
+        ("trigger", CauseFilter),
+        ("model", WriterFilter),
     )
-    list_select_related: ClassVar[tuple[str, ...]] = ("conversation", "author")
+    list_select_related: ClassVar[tuple[str, ...]] = ("conversation", "author", "reviewer")
     ordering = ("-pk",)
-
-    transcript: Transcript
-    """The host's messages: a version is restored only while its source is unchanged."""
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """True for people with the model's own change permission."""
-        return admin.ModelAdmin.has_change_permission(self, request, obj)
 
     def get_queryset(self, request: HttpRequest) -> models.QuerySet[Any]:
         """The rows without the columns that only the page of one version shows.
@@ -69,6 +61,16 @@ class SummaryReviewAdmin(SummaryPage):
     def _whole(self, request: HttpRequest) -> models.QuerySet[Any]:
         return super().get_queryset(request).exclude(status=SummaryStatus.PARTIAL.value)
 
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The list, below the queue and the instructions that new summaries follow."""
+        told: dict[str, Any] = {"title": "Review of summaries"}
+        told |= {"subtitle": f"Instructions in use: {self.shown(in_use())}"}
+        if self.has_view_permission(request):
+            told |= self.list_context(request)
+        return super().changelist_view(request, told | (extra_context or {}))
+
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> Any:
@@ -79,6 +81,25 @@ class SummaryReviewAdmin(SummaryPage):
         except (ValidationError, ValueError, OverflowError):
             return None
 
+    @admin.action(description="Approve the selected summaries", permissions=["change"])
+    def approve(self, request: HttpRequest, queryset: models.QuerySet[Any]) -> None:
+        """Approve the chosen rows of which nobody has said anything, each with its record."""
+        chosen = list(queryset.filter(undecided()))
+        approved = [
+            one
+            for one in chosen
+            if store.decide(
+                one.pk, Review.APPROVED, expected=one.review or "", reviewer_id=request.user.pk
+            )
+        ]
+        for one in approved:
+            words = self.words("review", Review.APPROVED.value)
+            self.log_change(request, one, verdict_words(words, one.version))
+        said = f"{len(approved):,} approved."
+        if len(approved) < queryset.count():
+            said += " The others had been judged before, and stay as they were."
+        messages.success(request, said)
+
     def act(self, request: HttpRequest, obj: Any) -> HttpResponse:
         """Edit, undo, redo or restore; after a refusal the page again with the reason."""
         if not self.has_change_permission(request, obj):
@@ -88,49 +109,9 @@ class SummaryReviewAdmin(SummaryPage):
         try:
             version = self.perform(request, obj, action, text)
         except CompressionError as error:
-            return self.refuse(request, obj, error, text if action == "edit" else "")
-        self.log_change(request, obj, f"{action}: version {version} is active now")
-        messages.success(request, f"Done. Version {version} is active now.")
+            current = self.get_object(request, str(obj.pk)) or obj
+            more = self.unsaved(request, error, text if action == "edit" else "")
+            return self.page(request, current, more, status=error.status)
+        self.log_change(request, obj, self.act_words(request, action, version))
+        messages.success(request, self.done_words(obj.conversation_id, version))
         return HttpResponseRedirect(self.active_url(obj) or self.url_of(obj.pk))
-
-    def perform(self, request: HttpRequest, summary: Any, action: str, text: str) -> int:
-        """Carry out an action as everywhere else, if the reader saw the newest version.
-
-        Returns the new version. Raises a CompressionError with a sentence.
-        """
-        conversation_id = summary.conversation_id
-        seen: dict[str, Any] = {
-            "author_id": request.user.pk,
-            "expected_version": _version_of(request.POST.get("version", "")),
-        }
-        if action == "edit":
-            edit = async_to_sync(services.edit)
-            sizes, counter = self.sizes(summary), self.counter()
-            return edit(conversation_id, text, sizes=sizes, counter=counter, **seen)
-        if action == "restore" and summary.version:
-            restore = async_to_sync(services.restore)
-            return restore(conversation_id, summary.version, transcript=self.transcript, **seen)
-        if action in {"undo", "redo"}:
-            step = async_to_sync(services.undo if action == "undo" else services.redo)
-            return step(conversation_id, transcript=self.transcript, **seen)
-        raise SummaryInvalid("This cannot be done with a summary.")
-
-    def refuse(
-        self, request: HttpRequest, summary: Any, error: CompressionError, text: str
-    ) -> HttpResponse:
-        """The page with the reason and the unsaved text; on a conflict with both texts."""
-        current = self.get_object(request, str(summary.pk)) or summary
-        more: dict[str, Any] = {"error": error.message}
-        if text:
-            more |= {"raw_text": text, "text": self.shown(text)}
-        if "submitted_text" in error.fields:
-            more["conflict"] = {
-                "yours": self.shown(str(error.fields["submitted_text"])),
-                "current": self.shown(str(error.fields["current_text"])),
-            }
-        return self.page(request, current, more, status=error.status)
-
-
-def _version_of(value: str) -> int:
-    """The number of the version that a form sent; -1, which no version has, for anything else."""
-    return int(value) if value.isascii() and value.isdigit() else -1

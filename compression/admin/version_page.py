@@ -15,6 +15,7 @@ from compression.admin.facts import (
     PEOPLES,
     bill,
     by_extract,
+    instructions,
     or_none,
     price,
     seconds,
@@ -40,7 +41,8 @@ class SummaryPage(SummaryColumns):
         may_change = self.has_change_permission(request, obj)
         state = store.compression_state(obj.conversation)
         return {
-            "title": self.label(obj),
+            "title": self.shown(str(obj.conversation)),
+            "subtitle": self.shown(str(obj)).capitalize(),
             "facts": self.facts(request, obj),
             "text": self.shown(obj.text),
             "text_title": "What the model sees" if active else "Text",
@@ -53,7 +55,17 @@ class SummaryPage(SummaryColumns):
             "current_version": obj.conversation.compression_version,
             "active_url": "" if active else self.active_url(obj),
             "may_edit": may_change and active,
+            **(self._steps(obj) if may_change and active else {}),
             "may_restore": may_change and not active and obj.version > 0,
+        }
+
+    def _steps(self, summary: Any) -> dict[str, str]:
+        """What Undo would take back, and what Redo would bring back; empty for nothing."""
+        redoes = store.redoes(summary.conversation_id)
+        undoes = f"version {summary.version}, {self.cause(summary)}"
+        return {
+            "undoes": undoes if summary.restored_from != 0 else "",
+            "redoes": self.words("trigger", redoes) if redoes else "",
         }
 
     def facts(self, request: HttpRequest, summary: Any) -> list[Fact]:
@@ -78,7 +90,7 @@ class SummaryPage(SummaryColumns):
             # A person's version has a copy of the audit of the version it changed.
             *([] if by_person else bill(summary.audit or {})),
             Fact(label="Model", value=self.maker(summary) or "none"),
-            Fact(label="Instructions", value=summary.prompt_version or "none"),
+            Fact(label="Instructions", value=self.shown(instructions(summary.prompt_version))),
             Fact(label="Cost", value=price(summary, by_person=by_person)),
             Fact(label="Seconds", value=seconds(summary.duration)),
             Fact(
@@ -140,11 +152,16 @@ class SummaryPage(SummaryColumns):
 
     def active_url(self, summary: Any) -> str:
         """The page of the conversation's active version; empty when it has none."""
+        key = self.active_key(summary)
+        return self.url_of(key) if key else ""
+
+    def active_key(self, summary: Any) -> int | None:
+        """The key of the conversation's active version; None when it has none."""
         rows = self.model._default_manager.filter(
             conversation_id=summary.conversation_id, status=SummaryStatus.ACTIVE.value
         )
-        key = rows.values_list("pk", flat=True).first()
-        return self.url_of(key) if key else ""
+        key: int | None = rows.values_list("pk", flat=True).first()
+        return key
 
     def url_of(self, key: int) -> str:
         """The page of one row."""

@@ -26,11 +26,13 @@ def strong_rule(languages: Phrases) -> re.Pattern[str]:
 
 def not_a_rule(languages: Phrases) -> re.Pattern[str]:
     """The pattern of a statement that something always or never is so."""
-    somebody, auxiliary, filler, told = (
-        languages.any_of("not_a_rule", name) for name in ("somebody", "auxiliary", "filler", "told")
+    somebody, auxiliary, filler, told, demand = (
+        languages.any_of("not_a_rule", name)
+        for name in ("somebody", "auxiliary", "filler", "told", "demand")
     )
     return re.compile(
-        rf"\b{somebody}\s+(?:{auxiliary} )?(?:{filler} )?{told}\b|{languages.whole('not_a_rule')}",
+        rf"\b{somebody}\s+(?:{auxiliary} )?(?:{filler} )?{told}\b(?! {demand}\b)"
+        rf"|{languages.whole('not_a_rule')}",
         re.IGNORECASE,
     )
 

@@ -241,7 +241,7 @@ def _check_gain(measures: Measures, case: Case) -> None:
     """The planner's rule for what a run must free, applied to the summary's real size."""
     # Usage is rounded up to whole tokens in each part; the planner's estimate is not rounded.
     slack = 4 / case.sizes.budget
-    manual = case.trigger is Trigger.MANUAL
+    manual = case.trigger.by_hand
     needed, lands = case.settings.frees(case.trigger), True
     if not manual:
         landing = case.settings.landing

@@ -22,7 +22,7 @@ EXAMPLES, COUNTEREXAMPLES = "examples", "counterexamples"
 LISTS: Mapping[str, frozenset[str]] = {
     "strong_rule": frozenset({"phrases", "order", "clause"}),
     "weak_rule": frozenset({"phrases"}),
-    "not_a_rule": frozenset({"phrases", "somebody", "auxiliary", "filler", "told"}),
+    "not_a_rule": frozenset({"phrases", "somebody", "auxiliary", "filler", "told", "demand"}),
     "decision": frozenset({"phrases"}),
     "open_end": frozenset({"phrases", "except"}),
     "told": frozenset({"phrases"}),

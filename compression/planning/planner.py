@@ -50,7 +50,7 @@ class PlannerSettings:
 
     def frees(self, trigger: Trigger) -> float:
         """The share of the budget that a run with this trigger must free."""
-        if trigger is Trigger.MANUAL:
+        if trigger.by_hand:
             return MANUAL_FREES
         # A draft prepared because of the number of messages may be as small as one worth applying.
         return FALLBACK_FREES if self.by_number(trigger) else AUTOMATIC_FREES
@@ -121,7 +121,7 @@ def plan(
         landing=sizes.ruler(settings.landing)
         - (sizes.fixed + sizes.pinned + max(cap + sizes.frame, sizes.summary)),
     )
-    counted = trigger is Trigger.MANUAL or settings.by_number(trigger)
+    counted = trigger.by_hand or settings.by_number(trigger)
     if through_seq is not None:
         cut = outline.cut_at_seq(items, through_seq)
     elif counted:
@@ -205,7 +205,7 @@ def _check_worth(
     pins = outline.pinned_before[cut]
     frees = sizes.share(outline.before[cut] - (summary - sizes.summary) - pins)
     standing = sizes.fixed + sizes.pinned + pins + summary
-    manual = trigger is Trigger.MANUAL
+    manual = trigger.by_hand
     needed = settings.frees(trigger)
     lands = sizes.share(standing + outline.tail(cut)) <= settings.landing
     if not manual:

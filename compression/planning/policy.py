@@ -30,6 +30,9 @@ class PolicySettings:
     """Compression begins at this usage; clamped to 0.5 to 0.95."""
     soft_threshold: float = defaults.SOFT_THRESHOLD
     """Masking and preparing begin at this usage."""
+    ask_first: bool = False
+    """A person looks at each summary before it is applied. One is made above the soft threshold
+    and waits; nothing is compressed while the request fits without it."""
     off: bool = False
     """A person turned automatic compression off: nothing is done until the request overflows."""
 
@@ -94,7 +97,7 @@ def decide(usage: Usage, settings: PolicySettings, state: PolicyState) -> Decisi
         if state.due and _may_prepare(state):
             return answer(ContextAction.PREPARE, "So many messages are worth a summary.")
         return answer(ContextAction.CONTINUE, "There is plenty of room.")
-    if share < trigger:
+    if share < trigger or (settings.ask_first and share <= 1.0):
         return _between(share, state)
     if _ready_is_worth_it(state):
         return answer(ContextAction.COMPRESS, "A prepared summary is ready to be applied.")

@@ -30,10 +30,10 @@ from compression.planning import planner
 from compression.recall.tools import without_looked_up
 from compression.runs.leases import holding, shielded, to_its_end
 from compression.runs.masks import mask_at_compression
-from compression.runs.results import fit_draft, success
-from compression.store import Base
+from compression.runs.results import fit_draft, quoted_before, success
+from compression.store import Base, FitDraft
 from compression.summarizers.ladder import Ladder
-from compression.types import Draft, Outcome, Sizes, Span, Trigger
+from compression.types import Draft, Item, Outcome, Sizes, Span, Trigger
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +131,8 @@ class Run:
 
     async def _compress(self) -> Outcome:
         request = self._request
-        base, items = await store.aread(request.conversation_id, request.engine.transcript)
-        items = without_looked_up(items)
+        base, items, through_seq = await _read(request)
+        items = quoted_before(without_looked_up(items), request.from_seq)
         self._base = base
         self._tail_tokens = sum(item.tokens for item in items)
         sizes = await self._current_sizes(base)
@@ -142,7 +142,7 @@ class Run:
             sizes,
             request.settings.planner,
             trigger=request.trigger,
-            through_seq=request.through_seq,
+            through_seq=through_seq,
         )
         if request.trigger is Trigger.BACKGROUND:
             await self._check_beats_ready(span, sizes)
@@ -191,7 +191,7 @@ class Run:
     async def _save_or_apply(
         self, base: Base, span: Span, draft: Draft, judgement: Judgement
     ) -> Outcome:
-        """Save a background draft, apply any other. Raises when a guard of the store fails."""
+        """Save a draft that waits, apply any other. Raises when a guard of the store fails."""
         request = self._request
         fit = await asyncio.to_thread(
             fit_draft,
@@ -203,6 +203,10 @@ class Run:
             duration=time.monotonic() - self._began,
         )
         conversation_id, token = request.conversation_id, self._token
+        if self._trigger is Trigger.PREVIEW:
+            if not await to_its_end(_kept_as_preview(request, token, base, fit, self._tail_tokens)):
+                raise await self._late_error()
+            return success(fit, draft, judgement, duration=time.monotonic() - self._began)
         if not await self._waited_for():
             saved = await to_its_end(store.asave_ready(conversation_id, token, base, fit))
             if saved is not None:
@@ -288,3 +292,27 @@ class Run:
                 model=attempt.model,
                 cost=attempt.spent.cost,
             )
+
+
+async def _read(request: Request) -> tuple[Base, tuple[Item, ...], int | None]:
+    """The summary that the run goes on from, the items after it, and where the span is to end."""
+    conversation_id, transcript = request.conversation_id, request.engine.transcript
+    if request.again:
+        return await store.aread_again(conversation_id, request.again, transcript)
+    base, items = await store.aread(conversation_id, transcript)
+    return base, items, request.through_seq
+
+
+async def _kept_as_preview(
+    request: Request, token: str, base: Base, fit: FitDraft, tail_tokens: int
+) -> bool:
+    """Store the draft for a person to look at. False when it came too late."""
+    return await store.asave_preview(
+        request.conversation_id,
+        token,
+        base,
+        fit,
+        from_seq=request.from_seq,
+        focus=request.focus,
+        tail_tokens=tail_tokens,
+    )

@@ -86,9 +86,9 @@ def apply(
         held = writable(conversation_id).filter(
             compression_token=token, compression_version=base.version
         )
-        if not _activate(held, draft, base.version + 1):
+        if not activate(held, draft.text, draft.through_seq, base.version + 1):
             return None
-        _require_source(conversation_id, draft, transcript)
+        require_source(conversation_id, draft, transcript)
         retire(conversation_id)
         insert(
             conversation_id,
@@ -183,9 +183,9 @@ def apply_ready(
             takeable = free() | Q(compression_trigger=Trigger.BACKGROUND.value)
             parent = writable(conversation_id).filter(takeable, compression_version=prepared.parent)
             version = prepared.parent + 1
-            if not _activate(parent, prepared, version):
+            if not activate(parent, prepared.text, prepared.through_seq, version):
                 return None
-            _require_source(conversation_id, prepared, transcript)
+            require_source(conversation_id, prepared, transcript)
             changed = (
                 summaries(conversation_id)
                 .filter(pk=prepared.id, status=SummaryStatus.READY.value)
@@ -289,22 +289,22 @@ def _cancelled(attempts: Sequence[tuple[dict[str, Any], str, str]]) -> int:
     return found
 
 
-def _activate(
-    held: QuerySet[CompressibleConversation], draft: FitDraft | Version, version: int
+def activate(
+    held: QuerySet[CompressibleConversation], text: str, through_seq: int, version: int
 ) -> int:
+    """Make a summary the conversation's, if ``held`` still finds it; the lease is given back."""
     return held.update(
-        compressed_context=clean(draft.text),
+        compressed_context=clean(text),
         compressed_at=Now(),
-        compressed_through=draft.through_seq,
+        compressed_through=through_seq,
         compression_version=version,
         **RELEASED,
         **conf.conversation_model().compression_changes("apply"),
     )
 
 
-def _require_source(
-    conversation_id: int, draft: FitDraft | Version, transcript: Transcript
-) -> None:
+def require_source(conversation_id: int, draft: FitDraft | Version, transcript: Transcript) -> None:
+    """Check that no message of the draft was superseded or removed; else StaleSource is raised."""
     # After the UPDATE: it locked the row, so no message is superseded from here to the commit.
     expected = draft.fingerprint if isinstance(draft, FitDraft) else draft.source_fingerprint
     if not span_matches(

@@ -207,11 +207,22 @@ def insert(conversation_id: int, *, status: SummaryStatus, parent: int, **values
         parent=parent,
         ledger=clean(entries),
         narrative=clean(narrative),
+        retention=retention(values.get("audit")),
         cost=None if cost is None else Decimal(str(round(cost, 6))),
         **clean(values),
     )
     row.save(force_insert=True)
     return int(row.pk)
+
+
+def retention(audit: Any) -> float | None:
+    """The share of salient items that a version holds, by its audit, which may have any shape."""
+    if not isinstance(audit, Mapping):
+        return None
+    salient, retained = audit.get("salient"), audit.get("retained")
+    if not isinstance(salient, int) or not isinstance(retained, int):
+        return None
+    return retained / salient if salient and 0 <= retained <= salient else None
 
 
 def draft_values(draft: FitDraft) -> dict[str, Any]:

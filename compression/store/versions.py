@@ -20,6 +20,7 @@ from compression.exceptions import (
     StaleSource,
     StaleVersion,
 )
+from compression.ledger.lines import remembered
 from compression.models import Change
 from compression.ports import Transcript
 from compression.store.drafts import retire
@@ -35,7 +36,7 @@ from compression.store.rows import (
     summaries,
     to_version,
 )
-from compression.types import Ledger, SummaryStatus, Trigger
+from compression.types import Item, Ledger, SummaryStatus, Trigger
 
 
 def versions(conversation_id: int, *, attempts: bool = False) -> tuple[Version, ...]:
@@ -332,18 +333,42 @@ def bring_versions(
                 _start_with(target_id, version.text, version.through_seq, version.version)
 
 
-def carry_over(target_id: int, base: Base, *, summary_tokens: int, author_id: int | None) -> int:
-    """Give a conversation that continues another its summary as version 1, with boundary 0."""
+def carry_over(
+    target_id: int,
+    base: Base,
+    *,
+    summary_tokens: int,
+    author_id: int | None,
+    quoted: Sequence[Item] = (),
+) -> int:
+    """Give a conversation that continues another its summary as version 1.
+
+    ``quoted`` are the first messages of the new conversation, which each request quotes: the
+    boundary is after them.
+    """
     with transaction.atomic():
         started = replace(base, conversation_id=target_id, boundary=0, version=0)
-        values = {"text": base.text, "ledger": base.ledger, "summary_tokens": summary_tokens}
-        return _write(started, "restore", Trigger.RESTORE, author_id, 0, values)
+        values: dict[str, Any] = {
+            "text": base.text,
+            "ledger": remembered(base.ledger),
+            "summary_tokens": summary_tokens,
+        }
+        boundary = quoted[-1].seq if quoted else 0
+        if quoted:
+            values |= {
+                "first_seq": quoted[0].seq,
+                "through_seq": boundary,
+                "message_count": len(quoted),
+                "source_fingerprint": fingerprint(quoted),
+                "source_tokens": sum(item.tokens for item in quoted),
+            }
+        return _write(started, "restore", Trigger.RESTORE, author_id, boundary, values)
 
 
 def carried_over(conversation_id: int) -> str:
     """The text of the summary with which :func:`carry_over` began a conversation; else empty."""
     first = summaries(conversation_id).filter(
-        version=1, through_seq=0, trigger=Trigger.RESTORE.value, restored_from=None
+        version=1, trigger=Trigger.RESTORE.value, restored_from=None
     )
     return first.values_list("text", flat=True).first() or ""
 

@@ -57,15 +57,19 @@ class ExtractiveSummarizer:
         *,
         label: str = LABEL,
         degraded: bool = True,
+        shortens: bool = True,
     ) -> None:
         """``cap_tokens``: ruler tokens that the rendered summary may have.
 
         ``degraded`` marks the drafts as a last resort. The demo model's drafts are not marked.
+        ``shortens``: new lines take at most half of what the messages do; else they may take all
+        the room under the cap, for messages that are read nowhere else from then on.
         """
         self._counter = counter
         self._cap = cap_tokens
         self._label = label
         self._degraded = degraded
+        self._shortens = shortens
 
     @property
     def label(self) -> str:
@@ -97,7 +101,7 @@ class ExtractiveSummarizer:
         found = Found(items, focus=focus)
         if not found.first:
             raise DraftRejected("The messages hold no text that could be extracted.")
-        room = room_for(items, ledger, self._cap, self._counter.count)
+        room = room_for(items, ledger, self._cap, self._counter.count, shortens=self._shortens)
         delta = found.chosen(ledger, room.new, self._counter.count)
         merged, notes = _merge(ledger, delta, items)
         fitted, evicted = self._fit(merged, ledger, room.total)
@@ -134,12 +138,20 @@ class Room:
 
 
 def room_for(
-    items: Sequence[Item], ledger: Ledger, cap_tokens: int, count: Callable[[str], int]
+    items: Sequence[Item],
+    ledger: Ledger,
+    cap_tokens: int,
+    count: Callable[[str], int],
+    *,
+    shortens: bool = True,
 ) -> Room:
-    """The room that an extract of the items has besides what the ledger already holds."""
+    """The room that an extract of the items has besides what the ledger already holds.
+
+    ``shortens`` as for :class:`ExtractiveSummarizer`.
+    """
     standing = count(render(ledger))
     source = sum(item.tokens for item in items)
-    total = min(cap_tokens, standing + source // 2)
+    total = min(cap_tokens, standing + source // 2) if shortens else cap_tokens
     firm, _ = evict(ledger, 0, count)
     free = total - count(render(firm))
     headings = 24

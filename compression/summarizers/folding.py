@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from compression.exceptions import DraftRejected, SummarizerError
+from compression.ledger.newest import newest_lines
 from compression.planning.parts import Chunk, Finished, Plan, bounded
 from compression.ports import PartwiseSummarizer, Summarizer
 from compression.types import Draft, Extracted, Item, Ledger, Progress, Spent
@@ -123,6 +124,7 @@ class _Fold:
         self._kept = self._draft.spent if self._draft else Spent()
         self._pace = _Pace()
         self._calls = 0
+        self._lines: tuple[str, ...] = ()
         self._answered = False
         # Failures since the last part that the model wrote.
         self._missed: list[SummarizerError] = []
@@ -148,10 +150,12 @@ class _Fold:
                 parts=parts,
                 first_seq=chunk.first_seq,
                 through_seq=chunk.through_seq,
+                lines=self._lines,
             )
             after = len(plan.chunks) - number - 1
             present = self._draft.ledger if self._draft else ledger
-            await self._add(await self._part(plan, chunk, present, at, after))
+            added = await self._add(await self._part(plan, chunk, present, at, after))
+            self._lines = newest_lines(present, added) or self._lines
             await self._keep(chunk, plan)
         assert self._draft is not None, "a plan has at least one part"
         if not self._answered:
@@ -242,13 +246,15 @@ class _Fold:
         await told(0)
         return told
 
-    async def _add(self, part: Draft) -> None:
+    async def _add(self, part: Draft) -> Ledger:
+        """Add a finished part. Returns the ledger with it."""
         # The next part is shown the notes; unlimited rules would crowd out all other notes.
         ledger, left_out = await asyncio.to_thread(self._aids.bound, part.ledger)
         part = replace(part, ledger=ledger, notes=(*part.notes, *left_out))
         # A part written by the extract alone does not decide how the whole is labelled.
         self._draft = self._draft.followed_by(part) if self._draft else part
         self._done += 1
+        return ledger
 
     async def _keep(self, chunk: Chunk, plan: Plan) -> None:
         """Store the parts that a model has finished. Parts by the extract are not stored, so that

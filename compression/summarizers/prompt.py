@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 
 from compression.exceptions import DraftRejected, SummarizerError
 from compression.judging.audit import (
@@ -27,6 +24,7 @@ from compression.planning import defaults
 from compression.planning.parts import Chunk, Plan, filled
 from compression.ports import Complete, TokenCounter
 from compression.summarizers.answering import SCHEMA, read_delta
+from compression.summarizers.prompt_files import Prompt, packaged
 from compression.summarizers.quoting import quote_item, quote_ledger, shortened
 from compression.types import Completion, Draft, Item, Ledger, Spent
 
@@ -50,16 +48,14 @@ SMALLEST_CHUNK = 120
 NOTES_A_PART = 120
 
 
-@cache
 def instructions() -> str:
-    """The text of ``prompts/compact.md``."""
-    return resources.files("compression").joinpath("prompts", "compact.md").read_text("utf-8")
+    """The instructions of the packaged ``prompts/compact.md``."""
+    return packaged().text
 
 
-@cache
 def prompt_version() -> str:
-    """The first 12 hexadecimal digits of the SHA-256 of the instructions."""
-    return hashlib.sha256(instructions().encode()).hexdigest()[:12]
+    """The first 12 hexadecimal digits of the SHA-256 of the packaged instructions."""
+    return packaged().version
 
 
 PROMPT_VERSION = prompt_version()
@@ -78,9 +74,13 @@ class PromptSummarizer:
         label: str,
         supports_json_schema: bool = True,
         tool_result_characters: int = LONGEST_TOOL_RESULT,
+        prompt: Prompt | None = None,
         nonce: Callable[[], str] = lambda: secrets.token_hex(4),
     ) -> None:
-        """``window`` and ``max_output_tokens`` are in ruler tokens of the summary model."""
+        """``window`` and ``max_output_tokens`` are in ruler tokens of the summary model.
+
+        ``prompt`` replaces the packaged one.
+        """
         self._complete = complete
         self._counter = counter
         self._window = window
@@ -88,6 +88,7 @@ class PromptSummarizer:
         self._label = label
         self._schema = SCHEMA if supports_json_schema else None
         self._tool_result = tool_result_characters
+        self._prompt = prompt or packaged()
         self._nonce = nonce
 
     def narrowed(self, factor: float) -> PromptSummarizer:
@@ -105,7 +106,7 @@ class PromptSummarizer:
     @property
     def prompt_version(self) -> str:
         """The version of the instructions."""
-        return PROMPT_VERSION
+        return self._prompt.version
 
     async def draft(
         self,
@@ -121,7 +122,7 @@ class PromptSummarizer:
         :class:`SummarizerError` when the model could not be asked or its window is too small.
         """
         plan = await asyncio.to_thread(self.plan, items, ledger, focus=focus)
-        whole = Draft(ledger=ledger, model=self._label, prompt_version=PROMPT_VERSION)
+        whole = Draft(ledger=ledger, model=self._label, prompt_version=self._prompt.version)
         for chunk in plan.chunks:
             before = whole.spent.completion_tokens
 
@@ -202,7 +203,7 @@ class PromptSummarizer:
         return Draft(
             ledger=merged,
             model=run.model or self._label,
-            prompt_version=PROMPT_VERSION,
+            prompt_version=self._prompt.version,
             notes=(*redacted, *dropped, *ignored),
             spent=run.spent,
         )
@@ -210,7 +211,7 @@ class PromptSummarizer:
     def _room(self, nonce: str, focus: str) -> int:
         """Ruler tokens for the notes and messages of one call, after all fixed parts."""
         framing = _framed("", "", nonce=nonce, focus=focus)
-        spoken_for = self._counter.count(instructions()) + self._counter.count(framing)
+        spoken_for = self._counter.count(self._prompt.text) + self._counter.count(framing)
         return self._window - self._reply - spoken_for - FRAMING
 
     def _notes_limit(self) -> int:
@@ -285,14 +286,14 @@ class PromptSummarizer:
             addendum, longest = "", self._reply
         run.asks()
         completion = await self._complete(
-            system=instructions(),
+            system=self._prompt.text,
             user=user + addendum,
             schema=self._schema,
             max_tokens=longest,
             on_tokens=run.progress,
         )
         run.note(completion)
-        text = check_draft(completion, prompt=instructions(), secret=run.nonce)
+        text = check_draft(completion, prompt=self._prompt.text, secret=run.nonce)
         return await asyncio.to_thread(read_delta, text)
 
     def _question(self, chunk: Chunk, ledger: Ledger, run: _Run) -> str:
