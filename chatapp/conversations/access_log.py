@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from chatapp.models import AccessRecord, Conversation
 
 #: The pages that a look is recorded under.
-PAGES = ("conversation", "summary", "messages")
+PAGES = ("conversation", "summary", "messages", "log")
 #: Characters that a record can hold of an action, and of a name.
 LONGEST = 64
 LONGEST_NAME = 150

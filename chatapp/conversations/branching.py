@@ -1,22 +1,21 @@
-"""New conversations made from others: a branch from a message, a continuation with the summary."""
+"""A new conversation that branches off another at a message; and the copies that this takes."""
 
 from __future__ import annotations
 
 from django.db import transaction
 from django.utils import timezone
 
-from chatapp.conversations.messages.stored import live
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.tools.servers import copy_choices
 from chatapp.errors import NotFound
-from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
+from chatapp.models import Conversation, Message, MessageStatus, Turn
 from compression import store
 from compression.database import in_database_thread
 
 BATCH = 500
 
 
-def _like(row: Conversation, *, title: str) -> Conversation:
+def like(row: Conversation, *, title: str) -> Conversation:
     """A new conversation with the settings of ``row``, unsaved."""
     return Conversation(
         owner_id=row.owner_id,
@@ -28,10 +27,14 @@ def _like(row: Conversation, *, title: str) -> Conversation:
         threshold=row.threshold,
         keep_turns=row.keep_turns,
         compression_off=row.compression_off,
+        temperature=row.temperature,
+        reasoning_effort=row.reasoning_effort,
+        answer_tokens=row.answer_tokens,
+        preview_first=row.preview_first,
     )
 
 
-def _copy(source: list[Message], target: Conversation, *, renumber: bool) -> None:
+def copy(source: list[Message], target: Conversation, *, renumber: bool) -> None:
     """Copy ended messages and their turns; ``renumber`` gives them the seqs 1, 2, 3 …"""
     turns: dict[int, Turn] = {}
     old_turns = Turn.objects.in_bulk({one.turn_id for one in source if one.turn_id})
@@ -84,43 +87,17 @@ def branch(user_id: int, code: str, seq: int) -> str:
     if seq and not (source and row.messages.filter(seq=seq).exists()):
         raise NotFound
     last = source[-1].seq if source else 0
-    target = _like(row, title=row.title)
+    target = like(row, title=row.title)
     target.branched_from = row
     # Its summary may cite messages of the conversation that the source continues.
     target.continued_from_id = row.continued_from_id
+    target.part, target.first_part_id = row.part, row.first_part_id
     target.next_seq = last + 1
     target.save()
-    _copy(source, target, renumber=False)
+    copy(source, target, renumber=False)
     store.copy_versions(row.pk, target.pk, through_seq=last)
     copy_choices(row, target)
     return str(target.code)
 
 
-@transaction.atomic
-def continue_in_new(user_id: int, code: str, keep_turns: int, summary_tokens: int) -> str:
-    """A new conversation with the summary as version 1 and the last turns from seq 1 on.
-
-    Returns its code. Raises NotFound.
-    """
-    row = owned(user_id, code)
-    ended = live(row.pk).filter(seq__gt=row.compressed_through, turn__finished_at__isnull=False)
-    starts = list(
-        ended.filter(role=MessageRole.USER)
-        .order_by("-seq")
-        .values_list("seq", flat=True)[:keep_turns]
-    )
-    source = list(ended.filter(seq__gte=starts[-1]).order_by("seq")) if starts else []
-    target = _like(row, title=row.title)
-    target.continued_from = row
-    target.next_seq = len(source) + 1
-    target.save()
-    _copy(source, target, renumber=True)
-    copy_choices(row, target)
-    if row.compressed_context:
-        base = store.read_base(row.pk)
-        store.carry_over(target.pk, base, summary_tokens=summary_tokens, author_id=user_id)
-    return str(target.code)
-
-
 abranch = in_database_thread(branch)
-acontinue_in_new = in_database_thread(continue_in_new)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from chatapp.conversations.ownership import owned
-from chatapp.live.view_models import ConversationLink, Origin
+from chatapp.live.view_models import ConversationLink, Origin, PartView
 from chatapp.models import Conversation, Turn
 from compression.database import in_database_thread
 
 # Most conversations in the list; others are found by searching.
 LINKS = 200
+# Parts after one that its page names; a conversation can be continued more than once.
+MOST_PARTS = 20
 
 
 def newest(user_id: int) -> str | None:
@@ -42,13 +44,32 @@ def origin(row: Conversation) -> Origin | None:
     return Origin(begun_as=begun_as(row), code=str(earlier.code), title=earlier.title)
 
 
-def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
-    """The person's conversations in one query: pinned ones first, then by their latest change."""
+def parts(row: Conversation) -> PartView:
+    """The place of a conversation among the parts of a longer one, and the parts that follow it."""
+    mine = Conversation.objects.filter(owner_id=row.owner_id, deleted_at__isnull=True)
+    first = mine.filter(later_parts=row.pk).values_list("title", flat=True).first()
+    later = mine.filter(continued_from=row.pk, branched_from__isnull=True).order_by("pk")
+    return PartView(
+        part=row.part or 1,
+        of=first or row.title,
+        continued_in=[str(code) for code in later.values_list("code", flat=True)[:MOST_PARTS]],
+    )
+
+
+def links(user_id: int, *, archived: bool = False, project: str = "") -> list[ConversationLink]:
+    """The person's conversations in one query: pinned ones first, then by their latest change.
+
+    ``project``: only those of the project with this slug.
+    """
     rows: QuerySet[Conversation] = (
         Conversation.objects.filter(
             owner_id=user_id, deleted_at__isnull=True, archived_at__isnull=not archived
         )
+        .filter(**({"project__slug": project} if project else {}))
         .annotate(
+            project_slug=F("project__slug"),
+            project_name=F("project__name"),
+            project_colour=F("project__colour"),
             answering=Exists(Turn.objects.filter(conversation=OuterRef("pk"), finished_at=None)),
             unseen=Exists(
                 Turn.objects.filter(
@@ -70,6 +91,10 @@ def links(user_id: int, *, archived: bool = False) -> list[ConversationLink]:
             answering=row.answering,  # type: ignore[attr-defined]
             unseen=row.unseen,  # type: ignore[attr-defined]
             begun_as=begun_as(row),
+            project=row.project_slug or "",  # type: ignore[attr-defined]
+            project_name=row.project_name or "",  # type: ignore[attr-defined]
+            colour=row.project_colour or "",  # type: ignore[attr-defined]
+            part=row.part or 1,
         )
         for row in rows
     ]

@@ -25,6 +25,7 @@ def chosen(user_id: int) -> dict[str, Any]:
         "shortcuts": row.shortcuts,
         "default_model": row.default_model,
         "notify": row.notify,
+        "instructions": row.instructions,
     }
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatapp.llm.lessons import TRIAL, Lesson, Value, taught
 from chatapp.llm.profiles import SMALLEST_WINDOW
+from chatapp.llm.servers.names import SEPARATOR
 from chatapp.models import ModelProfile
 from compression.database import in_database_thread
+from compression.planning.projection import Report
 from compression.tokens import FIRST_CALIBRATION, calibrate
 
 OPERATOR = "operator"
@@ -33,10 +36,14 @@ def profiles() -> list[ModelProfile]:
 
 
 def names() -> list[str]:
-    """The models that the server listed last."""
-    return list(
-        ModelProfile.objects.filter(available=True).order_by("name").values_list("name", flat=True)
-    )
+    """The models that the chat's server listed last."""
+    rows = _of_the_chat().filter(available=True)
+    return list(rows.order_by("name").values_list("name", flat=True))
+
+
+def _of_the_chat() -> QuerySet[ModelProfile]:
+    """The models of the chat's own server: the names of all others say which server it is."""
+    return ModelProfile.objects.exclude(name__contains=SEPARATOR)
 
 
 def lessons(row: ModelProfile) -> dict[str, Lesson]:
@@ -71,12 +78,11 @@ def _guessed(row: ModelProfile, field: str) -> bool:
 def save(profiles: Mapping[str, Mapping[str, Any]], *, complete: bool = False) -> None:
     """Store the figures found for each model; those set by the operator in the admin stay.
 
-    ``complete``: these are all models of the server; others are marked as unavailable.
+    ``complete``: these are all models of the chat's server; others are marked as unavailable.
     """
     if complete:
-        ModelProfile.objects.exclude(name__in=profiles).filter(available=True).update(
-            available=False
-        )
+        gone = _of_the_chat().exclude(name__in=profiles).filter(available=True)
+        gone.update(available=False)
     found = ModelProfile.objects.select_for_update().filter(name__in=profiles)
     rows = {row.name: row for row in found}
     for name, figures in profiles.items():
@@ -138,21 +144,21 @@ def _plausible(row: ModelProfile, field: str, value: float) -> bool:
 
 
 @transaction.atomic
-def learn_usage(name: str, *, reported: int, counted: int) -> float | None:
-    """Calibrate a model by the prompt tokens that its provider reported. Returns the new factor.
+def learn_usage(name: str, reports: Sequence[Report]) -> None:
+    """Calibrate a model by the prompt tokens that its provider reported of answered requests.
 
-    A learned window smaller than this answered request is forgotten.
+    A learned window smaller than one of them is forgotten. Of an unknown model nothing is learned.
     """
     row = ModelProfile.objects.select_for_update().filter(name=name).first()
     if row is None:
-        return None
-    now = timezone.now()
-    row.calibration = calibrate(row.calibration, reported, counted)
+        return
+    now, longest = timezone.now(), max(one.reported for one in reports)
+    row.calibration = calibrated(row.calibration, reports)
     row.dates["calibration"] = now.isoformat()
-    if row.longest_at is None or reported >= row.longest_prompt or now - row.longest_at > TRIAL:
-        row.longest_prompt, row.longest_at = reported, now
+    if row.longest_at is None or longest >= row.longest_prompt or now - row.longest_at > TRIAL:
+        row.longest_prompt, row.longest_at = longest, now
     window = lessons(row).get("window")
-    if window is not None and reported > window.value:
+    if window is not None and longest > window.value:
         del row.learned["window"]
     row.save(
         update_fields=[
@@ -164,7 +170,13 @@ def learn_usage(name: str, *, reported: int, counted: int) -> float | None:
             "updated_at",
         ]
     )
-    return row.calibration
+
+
+def calibrated(factor: float, reports: Iterable[Report]) -> float:
+    """A model's calibration after these reports, in their order."""
+    for one in reports:
+        factor = calibrate(factor, one.reported, one.counted)
+    return factor
 
 
 @transaction.atomic
@@ -187,4 +199,4 @@ aprofiles = in_database_thread(profiles)
 anames = in_database_thread(names)
 asave = in_database_thread(save)
 alearn = in_database_thread(learn)
-alearn_usage = in_database_thread(learn_usage)
+alearn_usage = in_database_thread(learn_usage, lane="background")

@@ -8,7 +8,8 @@ normalisation 1, because without it long answers always win.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -32,6 +33,8 @@ TITLE_HITS = 10
 # Seconds. Only terms that occur in most messages of a very large archive take longer, and a list
 # of all of them would help nobody.
 LONGEST = 10.0
+# Messages of one conversation that a page of results shows; the others of that page are folded.
+SHOWN = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,37 @@ class TitleHit(View):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Group:
+    """A conversation in a page of results: by its title, by its messages, or by both."""
+
+    code: str
+    parts: tuple[Part, ...]
+    """The title."""
+    count: int
+    """Its messages that were found, on all pages."""
+    messages: tuple[MessageHit, ...]
+    """Those on this page."""
+    archived: bool = False
+    updated_at: datetime | None = None
+    """Of a conversation found by its title."""
+
+    @property
+    def first(self) -> tuple[MessageHit, ...]:
+        """The messages to show at once."""
+        return self.messages[:SHOWN]
+
+    @property
+    def others(self) -> tuple[MessageHit, ...]:
+        """The messages to fold."""
+        return self.messages[SHOWN:]
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other pages have more of them."""
+        return self.count > len(self.messages)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Found(View):
     """One page of results."""
 
@@ -68,6 +102,44 @@ class Found(View):
     messages: list[MessageHit]
     titles: list[TitleHit]
     """On the first page only, and not when one conversation is searched."""
+    counts: dict[str, int] = field(default_factory=dict)
+    """Messages that were found, by the code of their conversation: of those in ``messages``, and
+    not when one conversation is searched."""
+
+    @property
+    def groups(self) -> list[Group]:
+        """The conversations: those found by their titles, then the others, best first."""
+        titles = {hit.code: hit for hit in self.titles}
+        by_code: dict[str, list[MessageHit]] = {code: [] for code in titles}
+        for hit in self.messages:
+            by_code.setdefault(hit.code, []).append(hit)
+        return [
+            _group(code, titles.get(code), hits, self.counts.get(code, len(hits)))
+            for code, hits in by_code.items()
+        ]
+
+
+def _group(code: str, title: TitleHit | None, hits: list[MessageHit], count: int) -> Group:
+    if title is None:
+        parts: tuple[Part, ...] = (Part(text=visible(hits[0].title) or "New conversation"),)
+        return Group(code=code, parts=parts, count=count, messages=tuple(hits))
+    return Group(
+        code=code,
+        parts=title.parts,
+        count=count,
+        messages=tuple(hits),
+        archived=title.archived,
+        updated_at=title.updated_at,
+    )
+
+
+#: The owner's messages that are searched.
+_LIVE = (
+    "c.owner_id = %s",
+    "c.deleted_at IS NULL",
+    "m.superseded_at IS NULL",
+    "m.status <> 'streaming'",
+)
 
 
 def ranked(
@@ -87,13 +159,7 @@ def ranked(
     if not terms.all:
         return []
     source, match, order, values = _condition(terms)
-    where = [
-        match,
-        "c.owner_id = %s",
-        "c.deleted_at IS NULL",
-        "m.superseded_at IS NULL",
-        "m.status <> 'streaming'",
-    ]
+    where = [match, *_LIVE]
     parameters: list[Any] = [*values, owner_id]
     if conversation_id is not None:
         where.append("c.id = %s")
@@ -110,6 +176,25 @@ def ranked(
     with connection.cursor() as cursor:
         cursor.execute(statement, [*parameters, limit, offset])
         return [row[0] for row in cursor.fetchall()]
+
+
+def _counts(terms: Terms, owner_id: int, conversations: Collection[int]) -> dict[int, int]:
+    """How many messages :func:`ranked` has of each of these conversations."""
+    if not conversations:
+        return {}
+    source, match, _, values = _condition(terms)
+    # Else SQLite looks up each message of the conversations in the index, one by one.
+    join = "CROSS JOIN" if connection.vendor == "sqlite" else "JOIN"
+    source = source.replace("JOIN", join)
+    places = ", ".join("%s" for _ in conversations)
+    statement = (
+        f"SELECT c.id, COUNT(*) FROM {source} "
+        f"{join} chatapp_conversation c ON c.id = m.conversation_id "
+        f"WHERE {' AND '.join((match, *_LIVE))} AND c.id IN ({places}) GROUP BY c.id"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*values, owner_id, *conversations])
+        return dict(cursor.fetchall())
 
 
 def _condition(terms: Terms) -> tuple[str, str, str, list[Any]]:
@@ -161,6 +246,10 @@ def _search(user_id: int, query: str, *, code: str, page: int, newest_first: boo
         "seq", "role", "text", "created_at", "conversation__code", "conversation__title"
     )
     by_id = rows.in_bulk(ids[:HITS])
+    codes = (
+        {} if code else {one.conversation_id: str(one.conversation.code) for one in by_id.values()}
+    )
+    counts = {codes[key]: count for key, count in _counts(terms, user_id, codes).items()}
     messages = [
         MessageHit(
             code=str(row.conversation.code),
@@ -173,7 +262,14 @@ def _search(user_id: int, query: str, *, code: str, page: int, newest_first: boo
         for row in (by_id[key] for key in ids[:HITS])
     ]
     titles = [] if code or page > 1 else _titles(user_id, terms)
-    return Found(query=query, page=page, has_more=len(ids) > HITS, messages=messages, titles=titles)
+    return Found(
+        query=query,
+        page=page,
+        has_more=len(ids) > HITS,
+        messages=messages,
+        titles=titles,
+        counts=counts,
+    )
 
 
 def _page_of_ids(

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Subquery
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    QuerySet,
+    Subquery,
+)
 from django.db.models.functions import Coalesce, Length
 
+from chatapp.conversations.worded import worded
 from chatapp.models import Conversation, Message, MessageRole, Summary, Turn
 from compression.database import in_database_thread, snapshot
 from compression.exceptions import (
@@ -22,8 +32,8 @@ from compression.types import Outcome, SummaryStatus, Trigger
 
 # Triggers of compression runs; a person's changes do not end a run.
 _RUN_TRIGGERS = (Trigger.THRESHOLD, Trigger.BACKGROUND, Trigger.MANUAL, Trigger.OVERFLOW)
-# Statuses of a background run's good draft, whether or not it became the ready one.
-_GOOD_DRAFT = (SummaryStatus.READY, SummaryStatus.DISCARDED)
+# Statuses of a good draft that was not applied.
+_GOOD_DRAFT = (SummaryStatus.READY, SummaryStatus.PREVIEW, SummaryStatus.DISCARDED)
 _DIED = "The server stopped while the summary was written."
 _UNKNOWN_REASON = "It ended without a summary."
 
@@ -43,6 +53,12 @@ class ChangeMarker:
 
 def change_marker(conversation_id: int) -> ChangeMarker | None:
     """The change marker of a conversation, in one query; None if it was deleted."""
+    found = _marker.first(conversation=conversation_id)
+    return ChangeMarker(**found) if found else None
+
+
+@worded(conversation=BigIntegerField)
+def _marker(conversation: int) -> QuerySet[Any, dict[str, Any]]:
     opened = Turn.objects.filter(conversation=OuterRef("pk"), finished_at__isnull=True)
     reply = Message.objects.filter(
         turn__conversation=OuterRef("pk"),
@@ -50,8 +66,8 @@ def change_marker(conversation_id: int) -> ChangeMarker | None:
         role=MessageRole.ASSISTANT,
     ).order_by("-seq")
     characters = reply.annotate(characters=Length("text") + Length("reasoning"))
-    found = (
-        Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True)
+    rows: QuerySet[Any, Any] = (
+        Conversation.objects.filter(pk=conversation, deleted_at__isnull=True)
         .annotate(
             running=ExpressionWrapper(under_way(), BooleanField()),
             opened=Exists(opened),
@@ -59,9 +75,8 @@ def change_marker(conversation_id: int) -> ChangeMarker | None:
         )
         # As values: fields deferred by ``only()`` would be read later, perhaps in another state.
         .values("event_no", "running", "opened", "written")
-        .first()
     )
-    return ChangeMarker(**found) if found else None
+    return rows
 
 
 @snapshot()

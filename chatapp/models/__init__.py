@@ -1,11 +1,12 @@
 """The chat's stored data. :mod:`chatapp.conversations` decides who may access which row."""
 
+from chatapp.models.activity import DailyCalls, ModelCall
+from chatapp.models.connections import Connection
 from chatapp.models.conversations import (
     Conversation,
     Message,
     MessageRole,
     MessageStatus,
-    Project,
     Summary,
     TitleSource,
     Turn,
@@ -14,6 +15,8 @@ from chatapp.models.conversations import (
 from chatapp.models.imports import ImportJob, ImportState
 from chatapp.models.people import AccessRecord, DailyUse, UserSettings
 from chatapp.models.profiles import ModelProfile
+from chatapp.models.projects import Project, ProjectVersion
+from chatapp.models.sharing import Share
 from chatapp.models.tools import (
     ApprovalState,
     PersonalKey,
@@ -27,16 +30,21 @@ from chatapp.models.tools import (
 __all__ = [
     "AccessRecord",
     "ApprovalState",
+    "Connection",
     "Conversation",
+    "DailyCalls",
     "DailyUse",
     "ImportJob",
     "ImportState",
     "Message",
     "MessageRole",
     "MessageStatus",
+    "ModelCall",
     "ModelProfile",
     "PersonalKey",
     "Project",
+    "ProjectVersion",
+    "Share",
     "Summary",
     "TitleSource",
     "ToolApproval",

@@ -13,22 +13,6 @@ from chatapp.text.lengths import NAME_LENGTH, TITLE_LENGTH
 from compression.models import AbstractSummary, Change, CompressibleConversation
 
 
-class Project(models.Model):
-    """A folder of conversations."""
-
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="projects")
-    name = models.CharField(max_length=NAME_LENGTH)
-    slug = models.SlugField(max_length=NAME_LENGTH)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["owner", "slug"], name="project_owner_slug"),
-        ]
-
-    def __str__(self) -> str:
-        return self.name
-
-
 class TitleSource(models.TextChoices):
     """The origin of a title; the machine never replaces a person's."""
 
@@ -46,7 +30,7 @@ class Conversation(CompressibleConversation):
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="conversations"
     )
     project = models.ForeignKey(
-        Project, models.SET_NULL, null=True, blank=True, related_name="conversations"
+        "Project", models.SET_NULL, null=True, blank=True, related_name="conversations"
     )
     title = models.CharField(max_length=TITLE_LENGTH, blank=True, default="")
     title_source = models.CharField(
@@ -59,6 +43,13 @@ class Conversation(CompressibleConversation):
     keep_turns = models.PositiveSmallIntegerField(null=True, blank=True)
     compression_off = models.BooleanField(null=True, blank=True)
     """None, here and in the two fields above: the default."""
+    temperature = models.FloatField(null=True, blank=True)
+    reasoning_effort = models.CharField(max_length=16, null=True, blank=True)
+    answer_tokens = models.PositiveIntegerField(null=True, blank=True)
+    """The longest reply, in the provider's tokens. None, here and in the two fields above: the
+    model's own choice."""
+    preview_first = models.BooleanField(null=True, blank=True)
+    """Whether its owner looks at each summary before it is applied; None: no."""
     next_seq = models.PositiveBigIntegerField(default=1)
     event_no = models.PositiveBigIntegerField(default=0)
     seen_event_no = models.PositiveBigIntegerField(default=0)
@@ -76,8 +67,15 @@ class Conversation(CompressibleConversation):
     continued_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, related_name="continuations"
     )
+    part = models.PositiveIntegerField(null=True, blank=True)
+    """The number of this part of a conversation that was continued in new ones; None: the first.
+    None and no default, as for ``first_part``, so that SQLite need not make the table anew."""
+    first_part = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, related_name="later_parts"
+    )
     draft = models.TextField(blank=True, default="")
     draft_client_msg_id = models.UUIDField(null=True, blank=True)
+    """Of the draft, once it was sent: it is queued, or held if ``send_when_done`` is False."""
     send_when_done = models.BooleanField(default=False)
     source_fingerprint = models.CharField(max_length=64, blank=True, default="")
     """SHA-256 of an imported conversation's content, so that importing it again changes nothing."""
@@ -126,6 +124,11 @@ class Conversation(CompressibleConversation):
 
     def __str__(self) -> str:
         return self.title or str(self.code)
+
+    @property
+    def held(self) -> bool:
+        """Whether the draft was queued when its reply was stopped, and now waits for a decision."""
+        return bool(self.draft and self.draft_client_msg_id) and not self.send_when_done
 
     @classmethod
     def compression_changes(cls, kind: Change) -> dict[str, Any]:
@@ -181,6 +184,8 @@ class Turn(models.Model):
     user_message = models.ForeignKey(
         "Message", models.CASCADE, null=True, related_name="answering_turns"
     )
+    """The message that it answers. Where that is the turn's own, it may be None: the message is
+    stored after the turn, which is not written a second time for it."""
     status = models.CharField(max_length=16, choices=TurnStatus.choices, default=TurnStatus.WAITING)
     model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     error_code = models.CharField(max_length=64, blank=True, default="")
@@ -260,7 +265,7 @@ class Message(models.Model):
     tool_call_id = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     tool_name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     seconds = models.FloatField(null=True, blank=True)
-    """The time that a tool took for its result; None if unknown."""
+    """The time that a tool took for its result, or a model for its reasoning; None if unknown."""
     status = models.CharField(
         max_length=16, choices=MessageStatus.choices, default=MessageStatus.COMPLETE
     )
@@ -323,9 +328,18 @@ class Summary(AbstractSummary):
             ),
             models.UniqueConstraint(
                 fields=["conversation"],
+                condition=Q(status="preview"),
+                name="summary_one_preview",
+            ),
+            models.UniqueConstraint(
+                fields=["conversation"],
                 condition=Q(status="partial"),
                 name="summary_one_partial",
             ),
+        ]
+        indexes = [
+            models.Index(fields=["created_at"], name="summary_made"),
+            models.Index(fields=["status", "review"], name="summary_to_review"),
         ]
         permissions = [("view_audit", "Can see what an audit found only in the originals")]
 

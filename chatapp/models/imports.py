@@ -44,6 +44,8 @@ class ImportJob(models.Model):
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     lease_token = models.CharField(max_length=64, blank=True, default="")
     lease_expires_at = models.DateTimeField(null=True, blank=True)
+    undone_at = models.DateTimeField(null=True, blank=True)
+    """The time at which its conversations were deleted by Undo, as in their ``deleted_at``."""
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

@@ -29,6 +29,8 @@ class UserSettings(models.Model):
     notify = models.BooleanField(default=False)
     """Whether the browser should notify when a reply has ended in a page that is not being looked
     at."""
+    instructions = models.TextField(blank=True, default="")
+    """What the person asks of the model in all conversations; part of every request."""
 
     class Meta:
         verbose_name_plural = "user settings"

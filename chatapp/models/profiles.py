@@ -27,6 +27,8 @@ class ModelProfile(models.Model):
     supports_system_role = models.BooleanField(default=True)
     supports_json_schema = models.BooleanField(default=True)
     supports_usage = models.BooleanField(default=True)
+    supports_temperature = models.BooleanField(default=True)
+    supports_reasoning_effort = models.BooleanField(default=True)
     reasoning_back = models.CharField(
         max_length=16, choices=ReasoningBack.choices, default=ReasoningBack.TOOL_TURNS
     )

@@ -13,7 +13,14 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from chatapp.text.lengths import PROMPT_LENGTH
+from chatapp.context.reply_options import (
+    EFFORTS,
+    LEAST_ANSWER,
+    MOST_ANSWER,
+    MOST_TEMPERATURE,
+    ReplyOptions,
+)
+from chatapp.text.lengths import PROJECT_NAME_LENGTH, PROMPT_LENGTH
 from chatapp.text.safety import clean
 from chatapp.transfer import fields
 from chatapp.transfer.openai_messages import MOST_CHARACTERS
@@ -50,18 +57,36 @@ def read(
     if not (isinstance(threshold, float) and defaults.possible(threshold)):
         threshold = None
     keep_turns = _count(about.get("keep_turns"), most=defaults.MOST_KEEP_TURNS)
-    off = about.get("compression_off")
+    off, shown = about.get("compression_off"), about.get("preview_first")
     return OwnState(
         system_prompt=prompt,
         model=fields.name(about.get("model")),
         threshold=threshold,
         keep_turns=keep_turns or None,
         compression_off=off if isinstance(off, bool) else None,
+        options=_options(about),
+        preview_first=shown if isinstance(shown, bool) else None,
+        project=" ".join(fields.name(about.get("project")).split())[:PROJECT_NAME_LENGTH],
         pinned=bool(about.get("pinned")),
         archived=bool(about.get("archived")),
         truncated_through=_count(about.get("truncated_through"), most=messages) or 0,
         versions=versions,
         active=active,
+    )
+
+
+def _options(about: Mapping[str, Any]) -> ReplyOptions:
+    """The choices for replies; those that no form would take are left to the model."""
+    temperature: Any = about.get("temperature")
+    effort = about.get("reasoning_effort")
+    tokens = _count(about.get("answer_tokens"), most=MOST_ANSWER) or 0
+    known = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    if not known or not 0 <= temperature <= MOST_TEMPERATURE:
+        temperature = None
+    return ReplyOptions(
+        temperature=None if temperature is None else float(temperature),
+        reasoning_effort=effort if effort in EFFORTS else "",
+        answer_tokens=tokens if tokens >= LEAST_ANSWER else None,
     )
 
 

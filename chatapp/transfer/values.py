@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from chatapp.context.reply_options import DEFAULT_OPTIONS, ReplyOptions
 from compression.store import Version
 from compression.types import Role
 
@@ -53,6 +54,10 @@ class OwnState:
     threshold: float | None = None
     keep_turns: int | None = None
     compression_off: bool | None = None
+    options: ReplyOptions = DEFAULT_OPTIONS
+    preview_first: bool | None = None
+    project: str = ""
+    """The name of its project; empty for none."""
     pinned: bool = False
     archived: bool = False
     truncated_through: int = 0

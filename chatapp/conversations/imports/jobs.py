@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Max, Min, Q, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.conversations.ownership import parse_code
@@ -22,6 +22,8 @@ from chatapp.live.view_models import View
 from chatapp.models import Conversation, ImportJob, ImportState, Message, Turn
 from compression.database import in_database_thread
 
+#: The entry of a report that only its Undo reads: projects that it removed, to be made again.
+REMOVED_PROJECTS = "removed_projects"
 # Messages of an unfinished import that are deleted at once.
 DISCARDED = 200
 # Past imports that are listed, and past imports that are kept.
@@ -45,6 +47,7 @@ class ImportView(View):
     error: dict[str, Any] | None = None
     created_at: datetime | None = None
     finished_at: datetime | None = None
+    undone_at: datetime | None = None
 
     @property
     def open(self) -> bool:
@@ -190,10 +193,11 @@ def _view(row: ImportJob) -> ImportView:
         done=row.done,
         total=row.total,
         stored=row.messages,
-        report=row.report,
+        report={name: one for name, one in row.report.items() if name != REMOVED_PROJECTS},
         error=row.error,
         created_at=row.created_at,
         finished_at=row.finished_at,
+        undone_at=row.undone_at,
     )
 
 
@@ -253,11 +257,14 @@ def with_stored(job_id: int, report: Mapping[str, Any]) -> dict[str, Any]:
                 }
             )
     made = [one for one in listed if one["created"]]
+    dates = stored.aggregate(first=Min("created_at"), last=Max("updated_at"))
     return {
         "left_out": {},
         "refused": [],
         **report,
         "imported": len(made),
+        "first_at": dates["first"] and dates["first"].isoformat(),
+        "last_at": dates["last"] and dates["last"].isoformat(),
         # Of very many, only some are listed.
         "already": max(report.get("already", 0), len(listed) - len(made)),
         "messages": sum(one["messages"] for one in made),

@@ -20,6 +20,7 @@ from chatapp.conversations.imports.portions import (
     Unfinished,
     add_portion,
 )
+from chatapp.conversations.projects.rows import named
 from chatapp.models import Conversation, TitleSource
 from chatapp.transfer.values import ForeignConversation, Identity, OwnState
 from compression import store
@@ -42,6 +43,9 @@ class ImportedConversation:
     """The conversation that was imported before is deleted."""
     earlier: str = ""
     """The code of a shorter or longer import of the same conversation, if there is one."""
+    begun_at: datetime | None = None
+    ended_at: datetime | None = None
+    """Of a created one: its own dates."""
 
 
 def find_imported(owner_id: int, identity: Identity) -> ImportedConversation | None:
@@ -73,10 +77,14 @@ def begin_import(
     *,
     title: str,
     title_source: TitleSource,
+    model: str = "",
     keep_system_prompt: bool = False,
     job_id: int | None = None,
 ) -> Unfinished:
-    """Store a conversation without messages; it stays hidden until :func:`finish_import`."""
+    """Store a conversation without messages; it stays hidden until :func:`finish_import`.
+
+    ``model`` is the one to talk to, unless the file is our own export and names another.
+    """
     now = datetime.now(UTC)
     known = (one.created_at for one in foreign.messages if one.created_at)
     first = foreign.created_at or next(known, None) or foreign.updated_at or now
@@ -84,6 +92,7 @@ def begin_import(
         owner_id=owner_id,
         title=title,
         title_source=title_source,
+        model=model,
         system_prompt=foreign.system_prompt if keep_system_prompt else "",
         event_no=FIRST_EVENT,
         seen_event_no=FIRST_EVENT,
@@ -91,14 +100,8 @@ def begin_import(
         importing=True,
         deleted_at=now,
     )
-    if (own := foreign.own) is not None:
-        row.system_prompt = own.system_prompt
-        row.model = own.model
-        row.threshold, row.keep_turns = own.threshold, own.keep_turns
-        row.compression_off = own.compression_off
-        row.pinned_at = now if own.pinned else None
-        row.archived_at = now if own.archived else None
-        row.truncated_through = own.truncated_through
+    if foreign.own is not None:
+        _take_over(row, foreign.own, now)
     row.save(force_insert=True)
     return Unfinished(
         conversation_id=row.pk,
@@ -108,6 +111,22 @@ def begin_import(
         moment=min(first, now),
         created_at=min(first, now),
     )
+
+
+def _take_over(row: Conversation, own: OwnState, now: datetime) -> None:
+    """Give a conversation that has not been stored yet what our own export says of it."""
+    row.system_prompt = own.system_prompt
+    row.model = own.model or row.model
+    row.threshold, row.keep_turns = own.threshold, own.keep_turns
+    row.compression_off = own.compression_off
+    row.temperature = own.options.temperature
+    row.reasoning_effort = own.options.reasoning_effort or None
+    row.answer_tokens = own.options.answer_tokens
+    row.preview_first = own.preview_first
+    row.project_id = named(row.owner_id, own.project) if own.project else None
+    row.pinned_at = now if own.pinned else None
+    row.archived_at = now if own.archived else None
+    row.truncated_through = own.truncated_through
 
 
 def add_versions(unfinished: Unfinished, own: OwnState, first: int = 0) -> int:
@@ -133,7 +152,7 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
     """
     own = foreign.own
     now = datetime.now(UTC)
-    updated = min(foreign.updated_at or unfinished.moment, now)
+    updated = max(min(foreign.updated_at or unfinished.moment, now), unfinished.created_at)
     try:
         with transaction.atomic():
             finished = Conversation.objects.filter(pk=unfinished.conversation_id).update(
@@ -145,7 +164,7 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
                 event_no=FIRST_EVENT,
                 truncated_through=own.truncated_through if own else 0,
                 created_at=unfinished.created_at,
-                updated_at=max(updated, unfinished.created_at),
+                updated_at=updated,
             )
             if not finished:
                 raise ConversationGone
@@ -154,7 +173,13 @@ def finish_import(unfinished: Unfinished, foreign: ForeignConversation) -> Impor
         if found is None:
             raise
         return found
-    return ImportedConversation(code=unfinished.code, created=True, earlier=_earlier(unfinished))
+    return ImportedConversation(
+        code=unfinished.code,
+        created=True,
+        earlier=_earlier(unfinished),
+        begun_at=unfinished.created_at,
+        ended_at=updated,
+    )
 
 
 def _earlier(unfinished: Unfinished) -> str:
@@ -178,6 +203,7 @@ def store_import(
     tokens: Sequence[int],
     title: str,
     title_source: TitleSource,
+    model: str = "",
     keep_system_prompt: bool = False,
     identity: Identity | None = None,
     job_id: int | None = None,
@@ -185,8 +211,8 @@ def store_import(
     """Store a short conversation in one transaction, for which others wait.
 
     It has at most ``VERSIONS_AT_ONCE`` versions of a summary. ``tokens`` are the ruler tokens of
-    each message, in order. A conversation imported before is found again, even if two imports of it
-    run at the same moment.
+    each message, in order; ``model`` as for :func:`begin_import`. A conversation imported before is
+    found again, even if two imports of it run at the same moment.
     """
     identity = identity or foreign.identity
     counted = [
@@ -200,6 +226,7 @@ def store_import(
             identity,
             title=title,
             title_source=title_source,
+            model=model,
             keep_system_prompt=keep_system_prompt,
             job_id=job_id,
         )

@@ -6,8 +6,8 @@ from django.db import transaction
 from django.db.models import F
 
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view
 from chatapp.conversations.messages.stored import live
+from chatapp.conversations.messages.views import message_view
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, MessageRole
 from compression.database import in_database_thread

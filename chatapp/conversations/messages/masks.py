@@ -10,8 +10,8 @@ from django.db.models import F, Max
 from django.utils import timezone
 
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view
 from chatapp.conversations.messages.stored import MASKABLE, live
+from chatapp.conversations.messages.views import message_view
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message
 from compression.database import in_database_thread, snapshot

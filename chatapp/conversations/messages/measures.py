@@ -5,36 +5,21 @@ for its last requests.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Max, QuerySet, Sum
+from django.db.models import BigIntegerField, Max, QuerySet, Sum
 
-from chatapp.context.request import visible_messages, wire_of
+from chatapp.context.request import visible_messages
 from chatapp.context.sent_back import NOTHING, SentBack
-from chatapp.conversations.messages.stored import as_values, live
-from chatapp.models import Conversation, Message
+from chatapp.context.wire import wire_of
+from chatapp.conversations.messages.stored import counted_tail, live
+from chatapp.conversations.worded import worded
+from chatapp.models import Conversation, Message, Turn
 from compression.planning.projection import Report
 
 # Messages up to which the tail is counted exactly, with the notices for turns without a reply. A
 # longer tail is added up by the database, which does not know these notices.
 MOST_COUNTED = 500
-# Characters read from a message to see whether it has text.
-A_LOOK = 64
-# The fields of a StoredMessage by which its tokens are counted.
-COUNTED = (
-    "seq",
-    "role",
-    "text",
-    "token_count",
-    "tool_calls",
-    "tool_call_id",
-    "turn",
-    "turn_open",
-    "model",
-    "masked",
-    "reasoning",
-    "reasoning_field",
-    "reasoning_tokens",
-)
 # Latest turns searched for a provider's count; some of them may have failed.
 LOOKED_AT = 10
 
@@ -42,11 +27,11 @@ LOOKED_AT = 10
 def tail_tokens(row: Conversation, back: SentBack = NOTHING) -> int:
     """Ruler tokens of the part of the tail that is sent; ``back``: what goes back with it."""
     after = max(row.compressed_through, row.truncated_through)
-    found = live(row.pk).filter(seq__gt=after)
     if row.next_seq - 1 - after > MOST_COUNTED:
+        found = live(row.pk).filter(seq__gt=after)
         total: int | None = found.aggregate(total=Sum("token_count"))["total"]
         return (total or 0) + _reasoning_tokens(row, found, back)
-    tail = as_values(found, names=COUNTED, characters=A_LOOK)
+    tail = counted_tail(row.pk, after_seq=after)
     return sum(one.tokens for one in wire_of(visible_messages(tail), back))
 
 
@@ -75,16 +60,9 @@ class LastRequests:
 
 def last_requests(row: Conversation) -> LastRequests:
     """What is known of the latest requests from the turns that made them."""
-    turns = row.turns.filter(finished_at__isnull=False).order_by("-event_no")[:LOOKED_AT]
     found = []
     tools: int | None = None
-    for model, whole, counted, reported, offered in turns.values_list(
-        "model",
-        "prompt_tokens",
-        "manifest__counted",
-        "manifest__reported",
-        "manifest__tokens__tools",
-    ):
+    for model, whole, counted, reported, offered in _ended_turns(conversation=row.pk):
         if tools is None and counted:
             tools = offered or 0
         # A turn's tokens are those of all its requests; the manifest is that of the last one.
@@ -92,3 +70,16 @@ def last_requests(row: Conversation) -> LastRequests:
         if last and counted:
             found.append((model, Report(counted=counted, reported=last)))
     return LastRequests(reports=tuple(found), tools=tools or 0)
+
+
+@worded(conversation=BigIntegerField)
+def _ended_turns(conversation: int) -> QuerySet[Turn, tuple[Any, ...]]:
+    """What the turns that have ended say of their requests, latest first."""
+    rows = Turn.objects.filter(conversation_id=conversation, finished_at__isnull=False)
+    return rows.order_by("-event_no").values_list(
+        "model",
+        "prompt_tokens",
+        "manifest__counted",
+        "manifest__reported",
+        "manifest__tokens__tools",
+    )[:LOOKED_AT]

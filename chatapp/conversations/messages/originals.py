@@ -18,11 +18,13 @@ from chatapp.conversations.messages.stored import MASKABLE, live
 from chatapp.models import Conversation, Message, MessageStatus
 from compression.database import TookTooLong, in_database_thread, snapshot, time_limit
 from compression.exceptions import ToolFailed
+from compression.ledger.lines import forgotten
 from compression.recall.ports import Heading, History, Original
 from compression.recall.quoting import MOST_OF_ONE, with_calls
 from compression.recall.terms import Terms, stem, stems_of
 from compression.recall.tools import NAMES as RECALL_TOOLS
 from compression.recall.tools import other_calls
+from compression.store import read_version
 from compression.types import Role
 
 # Seconds of one look-up: well within what a tool may take.
@@ -50,13 +52,16 @@ class StoredHistory:
         self.everything = everything
         self.unfinished = unfinished
         self.through = max(row.compressed_through, row.truncated_through)
+        self.without: Collection[int] = ()
+        """Seqs of messages that are not looked up."""
 
     def _rows(self) -> QuerySet[Message]:
         rows = live(self.conversation_id).exclude(status=MessageStatus.STREAMING)
         if self.everything:
             return rows.exclude(text="")
         hidden = Q(seq__lte=self.through) | (MASKABLE & Q(masked_at__isnull=False))
-        return rows.exclude(text="", tool_calls=[]).filter(hidden)
+        rows = rows.exclude(text="", tool_calls=[]).filter(hidden)
+        return rows.exclude(seq__in=self.without) if self.without else rows
 
     @cached_property
     def _places(self) -> Mapping[int, Heading]:
@@ -235,6 +240,13 @@ def literal(term: str) -> str:
     return term.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
+def _forgotten(row: Conversation) -> frozenset[int]:
+    """Seqs of the messages that the person has models forget."""
+    if not row.compression_version:
+        return frozenset()
+    return forgotten(read_version(row.pk, row.compression_version).ledger)
+
+
 @snapshot()
 def look_up(
     conversation_id: int, work: Callable[[History], str], *, seconds: float = LONGEST
@@ -248,7 +260,9 @@ def look_up(
         raise ToolFailed("This conversation has been deleted.")
     try:
         with time_limit(seconds):
-            return work(StoredHistory(row))
+            history = StoredHistory(row)
+            history.without = _forgotten(row)
+            return work(history)
     except TookTooLong as error:
         raise ToolFailed("Looking it up took too long. Ask for fewer or rarer words.") from error
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db import transaction
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view
 from chatapp.conversations.messages.stored import live
+from chatapp.conversations.messages.views import message_view
 from chatapp.conversations.ownership import owned
 from chatapp.errors import InvalidInput, NotFound
 from chatapp.live.view_models import MessageView
-from chatapp.models import Conversation, MessageRole
+from chatapp.models import Conversation, Message, MessageRole
 from compression.database import in_database_thread
 
 
@@ -50,4 +52,51 @@ def pin(
     return row.pk, row.event_no, message_view(message)
 
 
+@transaction.atomic
+def pin_between(
+    user_id: int, code: str, *, after_seq: int, before_seq: int, most_tokens: int, try_only: bool
+) -> tuple[int, int, list[MessageView]]:
+    """Pin the messages between two others, results of tools apart.
+
+    Returns conversation id, ``event_no``, and the messages that were not pinned before. With
+    ``try_only`` nothing is changed. Raises NotFound, and InvalidInput when all pins together would
+    have more than ``most_tokens`` ruler tokens.
+    """
+    row = owned(user_id, code)
+    between = live(row.pk).filter(
+        seq__gt=after_seq, seq__lt=before_seq, role__in=(MessageRole.USER, MessageRole.ASSISTANT)
+    )
+    new = between.filter(pinned_at__isnull=True)
+    total = _tokens(live(row.pk).filter(pinned_at__isnull=False)) + _tokens(new)
+    if total > most_tokens:
+        raise InvalidInput(
+            f"The messages before message {before_seq} would stay word for word, with about "
+            f"{total:,} tokens; at most {most_tokens:,} can. Begin the range earlier.",
+            fields={"from_seq": "Too much stands before it.", "tokens": total, "most": most_tokens},
+        )
+    if try_only:
+        return row.pk, row.event_no, []
+    Conversation.objects.filter(pk=row.pk).update(event_no=F("event_no") + 1)
+    row.refresh_from_db(fields=["event_no"])
+    seqs = list(new.values_list("seq", flat=True))
+    new.update(pinned_at=timezone.now(), event_no=row.event_no)
+    changed = for_screen(live(row.pk)).filter(seq__in=seqs).order_by("seq")
+    return row.pk, row.event_no, [message_view(one) for one in changed]
+
+
+@transaction.atomic
+def unpin_all(conversation_id: int, seqs: Collection[int]) -> None:
+    """Take these pins off again, because what they were for did not come about."""
+    found = Conversation.objects.filter(pk=conversation_id)
+    found.update(event_no=F("event_no") + 1)
+    event_no = found.values_list("event_no", flat=True).first() or 0
+    live(conversation_id).filter(seq__in=seqs).update(pinned_at=None, event_no=event_no)
+
+
+def _tokens(messages: QuerySet[Message]) -> int:
+    return int(messages.aggregate(total=Sum("token_count"))["total"] or 0)
+
+
 apin = in_database_thread(pin)
+apin_between = in_database_thread(pin_between)
+aunpin_all = in_database_thread(unpin_all)

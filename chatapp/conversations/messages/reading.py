@@ -9,35 +9,36 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Q, QuerySet
 from django.utils.crypto import salted_hmac
 
+from chatapp.context.reply_options import ReplyOptions
 from chatapp.context.request import ConversationSnapshot, StoredMessage
-from chatapp.context.tokens import MESSAGE_OVERHEAD
-from chatapp.conversations.listing import origin
-from chatapp.conversations.messages.measures import last_requests
+from chatapp.conversations.listing import origin, parts
+from chatapp.conversations.messages.kept import Messages, keep, messages_of, pinned_before
+from chatapp.conversations.messages.measures import LastRequests, last_requests
 from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
-from chatapp.conversations.messages.stored import as_values, live
+from chatapp.conversations.messages.stored import as_values, live, tail
+from chatapp.conversations.messages.views import message_view, turn_views
+from chatapp.conversations.own_instructions import own_instructions
 from chatapp.conversations.ownership import owned
+from chatapp.conversations.projects.request_part import project_part
 from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.conversations.summaries.versions import carried_lines
+from chatapp.conversations.worded import worded
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
-    ApprovalView,
     CompressionView,
     ContextView,
     ConversationView,
     MessageView,
     PageView,
-    TurnView,
 )
 from chatapp.models import (
-    ApprovalState,
     Conversation,
     Message,
     MessageRole,
     MessageStatus,
-    Turn,
     TurnStatus,
 )
 from compression.database import in_database_thread, snapshot
@@ -49,104 +50,6 @@ QUIET_ENDS = (TurnStatus.COMPLETE,)
 # Makes the context view from a conversation, in the same unit of work. Passed in, because this
 # package knows neither windows nor calibrations.
 ContextBuilder = Callable[[Conversation], ContextView]
-
-
-def message_view(row: Message) -> MessageView:
-    """A stored message in the form that is shown; needs a row from ``paging.for_screen``."""
-    turn = row.turn if row.role == MessageRole.ASSISTANT else None
-    ended = turn is not None and turn.finished_at is not None and not row.tool_calls
-    return MessageView(
-        seq=row.seq,
-        role=row.role,
-        text=row.text,
-        status=row.status,
-        event_no=row.event_no,
-        created_at=row.created_at,
-        turn=row.turn_id,
-        reasoning=row.reasoning,
-        added_context=row.added_context,
-        tool_calls=row.tool_calls,
-        tool_call_id=row.tool_call_id,
-        tool_name=row.tool_name,
-        seconds=row.seconds,
-        approvals=_approval_views(row) if row.tool_calls else [],
-        token_count=row.token_count,
-        pinned=row.pinned_at is not None,
-        masked=row.masked_at is not None,
-        superseded=row.superseded_at is not None,
-        replaces=getattr(row, "replaced_at", None) is not None and row.superseded_at is None,
-        client_msg_id=str(row.client_msg_id) if row.client_msg_id else None,
-        model=turn.model if turn else "",
-        usage=usage_view(turn) if turn and ended else {},
-    )
-
-
-def _approval_views(row: Message) -> list[ApprovalView]:
-    """The questions about a message's calls. One that waits for nobody any more is over."""
-    ended = row.turn is None or row.turn.finished_at is not None
-    return [
-        ApprovalView(
-            call_id=one.call_id,
-            tool=one.tool,
-            state=ApprovalState.WITHDRAWN
-            if ended and one.state == ApprovalState.WAITING
-            else one.state,
-            arguments=one.arguments,
-            fingerprint=one.arguments_sha256,
-            expires_at=one.expires_at,
-        )
-        for one in row.tool_approvals.order_by("pk")
-    ]
-
-
-def usage_view(turn: Turn) -> dict[str, Any]:
-    """The tokens and the cost of a turn; None for figures that were not reported."""
-    return {
-        "prompt_tokens": turn.prompt_tokens,
-        "completion_tokens": turn.completion_tokens,
-        "cached_tokens": turn.cached_tokens,
-        "cost": float(turn.cost) if turn.cost is not None else None,
-    }
-
-
-def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
-    """Turns with the first and the last assistant message of each, in at most three queries."""
-    rows = list(turns.select_related("user_message").defer("manifest"))
-    if not rows:
-        return []
-    replies: dict[int | None, list[tuple[int, int]]] = {row.pk: [] for row in rows}
-    found = Message.objects.filter(turn__in=list(replies), role=MessageRole.ASSISTANT)
-    for turn, *reply in found.order_by("seq").values_list("turn_id", "seq", "token_count"):
-        replies[turn].append((reply[0], reply[1]))
-    return [_turn_view(row, replies[row.pk]) for row in rows]
-
-
-def _turn_view(row: Turn, replies: list[tuple[int, int]]) -> TurnView:
-    """``replies``: seq and ruler tokens of each of the turn's assistant messages, oldest first."""
-    first, last = (replies[0][0], replies[-1][0]) if replies else (None, None)
-    text, reasoning = "", ""
-    if row.finished_at is None and last is not None:
-        written = Message.objects.filter(turn=row, seq=last).values_list("text", "reasoning")
-        text, reasoning = written.get()
-    return TurnView(
-        turn=row.pk,
-        status=row.status,
-        event_no=row.event_no,
-        model=row.model,
-        message_seq=row.user_message.seq if row.user_message else None,
-        reply_seq=first,
-        seq=last,
-        text=text,
-        reasoning=reasoning,
-        started_at=row.started_at,
-        first_token_at=row.first_token_at,
-        finished_at=row.finished_at,
-        error=row.error,
-        retry_notice=row.retry_notice,
-        finish_reason=row.finish_reason,
-        usage=usage_view(row),
-        ruler_tokens=sum(count - MESSAGE_OVERHEAD for _, count in replies if count > 0),
-    )
 
 
 def conversation_view(row: Conversation) -> ConversationView:
@@ -161,11 +64,17 @@ def conversation_view(row: Conversation) -> ConversationView:
         system_prompt=row.system_prompt,
         draft=row.draft,
         queued=row.send_when_done,
+        held=row.held,
         pinned=row.pinned_at is not None,
         archived=row.archived_at is not None,
         threshold=row.threshold,
         keep_turns=row.keep_turns,
         compression_off=bool(row.compression_off),
+        temperature=row.temperature,
+        reasoning_effort=row.reasoning_effort or "",
+        answer_tokens=row.answer_tokens,
+        preview_first=bool(row.preview_first),
+        project=row.project.slug if row.project else "",
     )
 
 
@@ -173,19 +82,33 @@ def stored_messages(
     conversation_id: int, *, after_seq: int, through_seq: int | None = None
 ) -> list[StoredMessage]:
     """Live messages with ``after_seq`` < seq <= ``through_seq``, in order, in one query."""
-    rows = live(conversation_id).filter(seq__gt=after_seq)
-    if through_seq is not None:
-        rows = rows.filter(seq__lte=through_seq)
-    return as_values(rows)
+    if through_seq is None:
+        return tail(conversation_id, after_seq=after_seq)
+    return as_values(conversation_id, Q(seq__gt=after_seq, seq__lte=through_seq))
 
 
 def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
     """The snapshot for a request without its tail. Expects ``row`` freshly read."""
-    pinned: tuple[StoredMessage, ...] = ()
-    if row.compressed_through:
-        rows = live(row.pk).filter(seq__lte=row.compressed_through, pinned_at__isnull=False)
-        pinned = tuple(as_values(rows))
-    last = last_requests(row)
+    pinned = pinned_before(row.pk, row.compressed_through)
+    return _snapshot(row, last_requests(row), pinned)
+
+
+def snapshot_of(
+    row: Conversation, messages: Messages, *, instructions: str | None = None
+) -> ConversationSnapshot:
+    """The whole snapshot for a request. ``instructions``: the owner's, if they have been read."""
+    found = _snapshot(row, messages.last, messages.pinned, instructions)
+    return replace(found, tail=messages.tail)
+
+
+def _snapshot(
+    row: Conversation,
+    last: LastRequests,
+    pinned: tuple[StoredMessage, ...],
+    instructions: str | None = None,
+) -> ConversationSnapshot:
+    if instructions is None:
+        instructions = own_instructions(row.owner_id)
     digest = salted_hmac(
         "summary", f"{row.code}:{row.compression_version}", algorithm="sha256"
     ).hexdigest()
@@ -195,8 +118,15 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
         code=str(row.code),
         model=row.model,
         system_prompt=row.system_prompt,
+        own_instructions=instructions,
+        project=project_part(row),
+        options=ReplyOptions(
+            temperature=row.temperature,
+            reasoning_effort=row.reasoning_effort or "",
+            answer_tokens=row.answer_tokens,
+        ),
         summary=row.compressed_context,
-        carried=carried_lines(row.pk) if row.compressed_context else frozenset(),
+        carried=carried_lines(row) if row.compressed_context else frozenset(),
         version=row.compression_version,
         boundary=row.compressed_through,
         truncated_through=row.truncated_through,
@@ -209,6 +139,7 @@ def snapshot_without_tail(row: Conversation) -> ConversationSnapshot:
         threshold=row.threshold,
         keep_turns=row.keep_turns,
         compression_off=bool(row.compression_off),
+        preview_first=bool(row.preview_first),
     )
 
 
@@ -232,15 +163,17 @@ def unlocked_snapshot_with_tail(conversation_id: int) -> ConversationSnapshot | 
 
 
 def _present(conversation_id: int) -> Conversation:
-    row = Conversation.objects.filter(pk=conversation_id, deleted_at__isnull=True).first()
-    if row is None:
-        raise NotFound
-    return row
+    try:
+        # Not ``first``, which takes half as long again: it also orders the one row.
+        return Conversation.objects.get(pk=conversation_id, deleted_at__isnull=True)
+    except Conversation.DoesNotExist:
+        raise NotFound from None
 
 
 def _with_tail(row: Conversation) -> ConversationSnapshot:
-    tail = stored_messages(row.pk, after_seq=row.compressed_through)
-    return replace(snapshot_without_tail(row), tail=tuple(tail))
+    messages = messages_of(row)
+    keep(row, messages)
+    return snapshot_of(row, messages)
 
 
 @snapshot()
@@ -265,6 +198,7 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
         has_older=shown.has_older,
         has_newer=shown.has_newer,
         origin=origin(row),
+        part=parts(row),
     )
 
 
@@ -303,7 +237,7 @@ def overview(
     conversation_id: int, context: ContextBuilder
 ) -> tuple[int, CompressionView, ContextView]:
     """``event_no``, compression and context of a conversation. Raises NotFound."""
-    row = Conversation.objects.filter(pk=conversation_id).first()
+    row = _conversation.first(conversation=conversation_id)
     if row is None:
         raise NotFound
     return row.event_no, compression_view(row), context(row)
@@ -312,10 +246,15 @@ def overview(
 @snapshot()
 def context_of(conversation_id: int, context: ContextBuilder) -> ContextView:
     """The usage of a conversation's next request. Raises NotFound."""
-    row = Conversation.objects.filter(pk=conversation_id).first()
+    row = _conversation.first(conversation=conversation_id)
     if row is None:
         raise NotFound
     return context(row)
+
+
+@worded(conversation=BigIntegerField)
+def _conversation(conversation: int) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(pk=conversation)
 
 
 def last_reply_has_text(conversation_id: int) -> bool:
@@ -335,6 +274,13 @@ def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
     return {**views[0].as_json(), "manifest": found.values_list("manifest", flat=True).get()}
 
 
+def last_turn(user_id: int, code: str) -> dict[str, Any] | None:
+    """The same of the turn that ended last; None if none has. Raises NotFound."""
+    ended = owned(user_id, code).turns.filter(finished_at__isnull=False).order_by("-pk")
+    newest = ended.values_list("pk", flat=True).first()
+    return turn(user_id, code, newest) if newest is not None else None
+
+
 def message(user_id: int, code: str, seq: int) -> MessageView:
     """One message. Raises NotFound."""
     row = for_screen(Message.objects.filter(conversation=owned(user_id, code), seq=seq)).first()
@@ -348,4 +294,5 @@ aunlocked_snapshot_with_tail = in_database_thread(unlocked_snapshot_with_tail)
 aowned_snapshot_without_tail = in_database_thread(owned_snapshot_without_tail)
 alast_reply_has_text = in_database_thread(last_reply_has_text)
 aturn = in_database_thread(turn)
+alast_turn = in_database_thread(last_turn)
 amessage = in_database_thread(message)

@@ -6,13 +6,19 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
+from django.db.models import Count, Sum
+
 from chatapp.conversations.messages.stored import live
 from chatapp.live import compression_progress
 from chatapp.live.view_models import CompressionView
 from chatapp.models import Conversation, MessageRole, Summary
 from compression import store
 from compression.database import in_database_thread
+from compression.judging.stored_audit import extracted_parts
 from compression.types import Progress, Trigger
+
+# The next event brings both anyway, to pages of every process.
+_UNSTORED = {"tokens_written", "lines"}
 
 
 def compression_view(row: Conversation) -> CompressionView:
@@ -23,7 +29,7 @@ def compression_view(row: Conversation) -> CompressionView:
         active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
     made_by = _made_by(active) if active else ""
     stood = store.stands_for(active) if active and row.compressed_through else store.StandsFor()
-    truncated = _truncated(row)
+    truncated, truncated_tokens = _truncated(row)
     redoes = store.redoes(row.pk)
     return CompressionView(
         running=state.running,
@@ -37,6 +43,7 @@ def compression_view(row: Conversation) -> CompressionView:
         version=row.compression_version,
         boundary=row.compressed_through,
         summary=row.compressed_context,
+        made_by=active.trigger if active else "",
         compressed_at=row.compressed_at,
         message_count=stood.message_count,
         tokens_before=stood.source_tokens,
@@ -44,17 +51,23 @@ def compression_view(row: Conversation) -> CompressionView:
         model=active.model if active else "",
         edited=made_by == Trigger.EDIT,
         degraded=active.degraded if active else False,
-        extracted=active.audit.get("extracted", []) if active and made_by != Trigger.EDIT else [],
+        extracted=_extracted(active) if active and made_by != Trigger.EDIT else [],
         can_undo=active is not None and active.restored_from != 0,
         undoes=made_by,
         can_redo=redoes is not None,
         redoes=str(redoes or ""),
         truncated_through=row.truncated_through,
         truncated_count=truncated,
+        truncated_tokens=truncated_tokens,
         truncated_because=_truncated_because(row) if truncated else "",
         **_masked(row),
+        **_preview(row),
         off=bool(row.compression_off),
     )
+
+
+def _extracted(active: Summary) -> list[dict[str, Any]]:
+    return [asdict(one) for one in extracted_parts((active.audit or {}).get("extracted"))]
 
 
 def _made_by(active: Summary) -> str:
@@ -74,7 +87,7 @@ def takes_in(conversation_id: int, messages: int) -> None:
 
 def is_at(conversation_id: int, progress: Progress) -> None:
     """Store which part the present run is at, for pages of every process."""
-    part = {name: value for name, value in asdict(progress).items() if name != "tokens_written"}
+    part = {name: value for name, value in asdict(progress).items() if name not in _UNSTORED}
     running = Conversation.objects.filter(pk=conversation_id).exclude(compression_token="")
     running.update(compressing_part=part)
 
@@ -90,15 +103,17 @@ def _progress(row: Conversation) -> dict[str, Any]:
         "part_first_seq": progress.first_seq,
         "part_through_seq": progress.through_seq,
         "seconds_left": None if left is None else ceil(left),
+        "lines": list(progress.lines),
     }
 
 
-def _truncated(row: Conversation) -> int:
-    """Number of messages after the boundary that are left out of requests."""
+def _truncated(row: Conversation) -> tuple[int, int]:
+    """Number and ruler tokens of the messages after the boundary that requests leave out."""
     if row.truncated_through <= row.compressed_through:
-        return 0
+        return 0, 0
     left_out = live(row.pk).filter(seq__gt=row.compressed_through, seq__lte=row.truncated_through)
-    return left_out.count()
+    found = left_out.aggregate(count=Count("pk"), tokens=Sum("token_count"))
+    return found["count"], found["tokens"] or 0
 
 
 def _masked(row: Conversation) -> dict[str, Any]:
@@ -117,6 +132,20 @@ def _masked(row: Conversation) -> dict[str, Any]:
         "masked_seqs": [seq for _, seq, *_ in newest],
         "masked_results": sum(role == MessageRole.TOOL for _, _, role, *_ in newest),
         "masked_tokens": sum((before or 0) - after for *_, before, after in newest),
+    }
+
+
+def _preview(row: Conversation) -> dict[str, Any]:
+    """The preview that waits; nothing if there is none."""
+    held = store.preview(row.pk, active=row.compression_version)
+    if held is None:
+        return {}
+    return {
+        "preview": held.id,
+        "preview_current": held.current,
+        "preview_messages": held.summary.message_count,
+        "preview_tokens_before": held.summary.source_tokens,
+        "preview_tokens_after": held.summary.summary_tokens,
     }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from chatapp.conversations.ownership import owned
 from chatapp.live.view_models import Carried
-from chatapp.models import Conversation
+from chatapp.models import Conversation, Summary
 from compression import store
 from compression.database import in_database_thread
 from compression.ledger.ledger import to_json
@@ -22,6 +24,14 @@ def versions_of(conversation_id: int) -> list[dict[str, Any]]:
     found = store.versions(conversation_id)
     triggers = {one.version: str(one.trigger) for one in found}
     return [{**_shown(one), "instead_of": triggers.get(one.version - 1, "")} for one in found]
+
+
+def instead_of(row: Summary) -> str:
+    """The trigger of the version before, if this one took it back to no summary; else empty."""
+    if row.restored_from != 0:
+        return ""
+    before = Summary.objects.filter(conversation=row.conversation_id, version=row.version - 1)
+    return before.values_list("trigger", flat=True).first() or ""
 
 
 def exported_versions(conversation_id: int) -> list[dict[str, Any]]:
@@ -74,12 +84,19 @@ def carried(user_id: int, code: str) -> Carried:
     )
     return Carried(
         code=str(earlier.values_list("code", flat=True).first() or ""),
-        lines=carried_lines(row.pk),
+        lines=carried_lines(row),
     )
 
 
-def carried_lines(conversation_id: int) -> frozenset[str]:
+def carried_lines(row: Conversation) -> frozenset[str]:
     """The lines of the summary that was carried over from another conversation, if one was."""
+    return _carried_lines(row.pk, row.code)
+
+
+# Kept, because it is read several times a turn and decided when a conversation is made. The code
+# is a part of the key, since no other conversation ever has it.
+@lru_cache(maxsize=256)
+def _carried_lines(conversation_id: int, code: UUID) -> frozenset[str]:
     text = store.carried_over(conversation_id)
     return frozenset(text.split("\n")) if text else frozenset()
 

@@ -11,7 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view
+from chatapp.conversations.messages.views import message_view
 from chatapp.conversations.ownership import owned
 from chatapp.errors import ApprovalChanged, ApprovalOver, NotFound
 from chatapp.live.view_models import MessageView

@@ -66,7 +66,7 @@ class ServerChoice:
         return self.has_key or not self.personal_keys
 
 
-def _allowed(person_id: int) -> QuerySet[ToolServer]:
+def allowed(person_id: int) -> QuerySet[ToolServer]:
     """The servers that a person may use."""
     may = Q(everyone=True) | Q(people=person_id)
     return ToolServer.objects.filter(may, enabled=True).distinct()
@@ -134,7 +134,7 @@ def switched_on(conversation_id: int, server_id: int | None = None) -> tuple[Ser
     row = Conversation.objects.filter(pk=conversation_id, deleted_at=None).first()
     if row is None:
         return ()
-    servers = _allowed(row.owner_id)
+    servers = allowed(row.owner_id)
     if server_id is not None:
         servers = servers.filter(pk=server_id)
     return tuple(one.access for one in _choices(row, servers, only_on=True) if one.usable)
@@ -155,9 +155,9 @@ def choices(user_id: int, code: str) -> tuple[list[ServerChoice], list[str]]:
     Raises NotFound.
     """
     row = owned(user_id, code)
-    allowed = ToolPermission.objects.filter(conversation=row).order_by("tool")
-    servers = _allowed(row.owner_id)
-    return _choices(row, servers), list(dict.fromkeys(allowed.values_list("tool", flat=True)))
+    permitted = ToolPermission.objects.filter(conversation=row).order_by("tool")
+    servers = allowed(row.owner_id)
+    return _choices(row, servers), list(dict.fromkeys(permitted.values_list("tool", flat=True)))
 
 
 @transaction.atomic
@@ -193,7 +193,7 @@ def keep_key(user_id: int, name: str, sealed_key: str) -> None:
 
 
 def _server(user_id: int, name: str) -> ToolServer:
-    found = _allowed(user_id).filter(name=name).first()
+    found = allowed(user_id).filter(name=name).first()
     if found is None:
         raise NotFound
     return found

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from django.db import transaction
 
-from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.branching import branch
 from chatapp.conversations.lifecycle import create
-from chatapp.conversations.messages.reading import snapshot_without_tail
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.turns.sending import Accepted, accept
+from chatapp.conversations.turns.sending import Accepted, Admit, accept
 from chatapp.models import Conversation
 from compression.database import in_database_thread
 
@@ -26,10 +23,9 @@ class First:
     client_msg_id: uuid.UUID
     tokens: int
     """Ruler tokens of the text."""
-    model: str
     process_id: str
     """The process that will run the turn."""
-    require_fit: Callable[[ConversationSnapshot], None]
+    admit: Admit
     """Raises MessageTooLarge for a conversation that the message does not fit into."""
 
 
@@ -60,20 +56,15 @@ def _branched_with(row: Conversation, client_msg_id: uuid.UUID) -> str | None:
     return str(code) if code else None
 
 
-def _send(user_id: int, code: str, first: First, *, made: bool) -> Accepted:
-    """Send the message in its conversation, just ``made`` or made when it was first sent.
-
-    A repeated message is answered as the first time, without any check.
-    """
-    if made:
-        first.require_fit(snapshot_without_tail(owned(user_id, code)))
+def _send(user_id: int, code: str, first: First) -> Accepted:
+    """Send the message in its conversation, just made or made when it was first sent."""
     accepted = accept(
         user_id,
         code,
         text=first.text,
         client_msg_id=first.client_msg_id,
         tokens=first.tokens,
-        model=first.model,
+        admit=first.admit,
         process_id=first.process_id,
     )
     # A new conversation has no open turn, and an older one has the message already.
@@ -89,7 +80,7 @@ def begin(user_id: int, first: First, settings: dict[str, str]) -> Accepted:
     made then.
     """
     before = _begun_with(user_id, first.client_msg_id)
-    return _send(user_id, before or create(user_id, **settings), first, made=before is None)
+    return _send(user_id, before or create(user_id, **settings), first)
 
 
 @transaction.atomic
@@ -102,9 +93,11 @@ def begin_branch(
     """
     row = owned(user_id, code)
     before = _branched_with(row, first.client_msg_id)
-    accepted = _send(user_id, before or branch(user_id, code, seq), first, made=before is None)
+    accepted = _send(user_id, before or branch(user_id, code, seq), first)
     if clears_draft:
-        Conversation.objects.filter(pk=row.pk, send_when_done=False).update(draft="")
+        Conversation.objects.filter(
+            pk=row.pk, send_when_done=False, draft_client_msg_id=None
+        ).update(draft="")
     return accepted
 
 

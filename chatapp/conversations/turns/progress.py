@@ -5,20 +5,23 @@ Every write names the process that holds the turn; a process that lost its lease
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import Count, F, Sum
 from django.db.models.functions import Coalesce, Now
 
-from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view, turn_views
+from chatapp.conversations.messages.stored import live
+from chatapp.conversations.messages.views import ended_turn
 from chatapp.conversations.turns.sending import LEASE
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
 from compression.database import in_database_thread
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class Checkpoint:
     turn: int
     text: str
     reasoning: str
+    seconds: float | None = None
+    """The time that the reasoning took, once it is over."""
     first: bool = False
     """Nothing of the reply was stored before."""
 
@@ -45,6 +50,8 @@ class Ending:
     reasoning_tokens: int = 0
     tokens: int = 0
     """Ruler tokens of the reply."""
+    seconds: float | None = None
+    """The time that the reasoning took; None if there was none."""
     error: dict[str, Any] | None = None
     finish_reason: str = ""
     prompt_tokens: int | None = None
@@ -68,7 +75,8 @@ class Ended:
 # Both databases name the columns of VALUES alike. One statement for all texts, because at each
 # statement a thread waits for the interpreter, which a busy event loop gives up every 5 ms.
 _CHECKPOINT = """
-    UPDATE chatapp_message SET text = grown.column2, reasoning = grown.column3
+    UPDATE chatapp_message SET text = grown.column2, reasoning = grown.column3,
+        seconds = CAST(grown.column4 AS double precision)
     FROM (VALUES {rows}) AS grown
     WHERE chatapp_message.id = grown.column1 AND chatapp_message.status = 'streaming'
 """
@@ -82,8 +90,12 @@ def checkpoint(checkpoints: Sequence[Checkpoint]) -> set[int]:
     200 streams of 1,000 characters it takes 1 ms on SQLite and 10 ms on PostgreSQL; 1 and 4 ms of
     that are work of this process.
     """
-    values = [part for one in checkpoints for part in (one.message_id, one.text, one.reasoning)]
-    statement = _CHECKPOINT.format(rows=", ".join(["(%s, %s, %s)"] * len(checkpoints)))
+    values = [
+        part
+        for one in checkpoints
+        for part in (one.message_id, one.text, one.reasoning, one.seconds)
+    ]
+    statement = _CHECKPOINT.format(rows=", ".join(["(%s, %s, %s, %s)"] * len(checkpoints)))
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         stored = cursor.rowcount
@@ -130,8 +142,17 @@ def first_tokens(turn_ids: Sequence[int]) -> None:
 
 def set_truncated(conversation_id: int, through: int) -> None:
     """Leave the messages up to ``through`` out of requests."""
-    Conversation.objects.filter(pk=conversation_id).update(
-        truncated_through=through, event_no=F("event_no") + 1
+    rows = Conversation.objects.filter(pk=conversation_id)
+    rows.update(truncated_through=through, event_no=F("event_no") + 1)
+    left_out = live(conversation_id).filter(
+        seq__gt=rows.values("compressed_through")[:1], seq__lte=through
+    )
+    found = left_out.aggregate(count=Count("pk"), tokens=Sum("token_count"))
+    logger.warning(
+        "Conversation %d: %d messages with %d tokens are left out of requests.",
+        conversation_id,
+        found["count"],
+        found["tokens"] or 0,
     )
 
 
@@ -153,14 +174,41 @@ def _number(conversation_id: int) -> int:
 _ENDED_WELL = {TurnStatus.COMPLETE, TurnStatus.TRUNCATED, TurnStatus.FILTERED}
 
 
-@transaction.atomic
-def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> Ended | None:
-    """Give a turn its one terminal status; None if it had one or another process holds it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A conversation as a process saw it last."""
+
+    conversation_id: int
+    event_no: int
+
+
+def _number_after(seen: Seen | None, turn_id: int) -> tuple[int, int] | None:
+    """Count one more stored change of a turn's conversation, whose row stays locked.
+
+    Returns the conversation and the number; None if there is no such turn. Nothing is read if
+    nothing has changed since the conversation was ``seen``.
+    """
+    if seen is not None:
+        same = Conversation.objects.filter(pk=seen.conversation_id, event_no=seen.event_no)
+        if same.update(event_no=seen.event_no + 1, updated_at=Now()):
+            return seen.conversation_id, seen.event_no + 1
     found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
     conversation_id = found.first()
-    if conversation_id is None:
+    return None if conversation_id is None else (conversation_id, _number(conversation_id))
+
+
+@transaction.atomic
+def finish(
+    process_id: str, turn_id: int, message_id: int, ending: Ending, *, seen: Seen | None = None
+) -> Ended | None:
+    """Give a turn its one terminal status; None if it had one or another process holds it.
+
+    ``seen`` spares looking for its conversation.
+    """
+    numbered = _number_after(seen, turn_id)
+    if numbered is None:
         return None
-    event_no = _number(conversation_id)
+    conversation_id, event_no = numbered
     changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=process_id).update(
         status=ending.status,
         error=ending.error,
@@ -178,32 +226,33 @@ def finish(process_id: str, turn_id: int, message_id: int, ending: Ending) -> En
     if not changed:
         transaction.set_rollback(True)
         return None
-    whole = ending.status in _ENDED_WELL and bool(ending.text.strip())
+    _end_message(turn_id, message_id, ending, event_no)
+    return _ended(turn_id, conversation_id, event_no)
+
+
+def _end_message(turn_id: int, message_id: int, ending: Ending, event_no: int) -> None:
+    """Store the whole text of the reply."""
+    well = ending.status in _ENDED_WELL
     # A message that called tools is complete already, and a turn may end while they run.
     streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
-    streaming.filter(pk=message_id).update(
+    written = streaming.filter(pk=message_id).update(
         text=ending.text,
         reasoning=ending.reasoning,
         reasoning_field=ending.reasoning_field or None,
         reasoning_tokens=ending.reasoning_tokens,
+        seconds=ending.seconds,
         token_count=ending.tokens,
-        status=MessageStatus.COMPLETE if whole else MessageStatus.PARTIAL,
+        status=MessageStatus.COMPLETE if well and ending.text.strip() else MessageStatus.PARTIAL,
         event_no=event_no,
     )
-    # A next round's reply whose beginning was stored while the turn was being stopped.
-    streaming.update(status=MessageStatus.PARTIAL, event_no=event_no)
-    return _ended(turn_id, conversation_id, event_no)
+    if not (well and written):
+        # A next round's reply whose beginning was stored while the turn was being stopped.
+        streaming.update(status=MessageStatus.PARTIAL, event_no=event_no)
 
 
 def _ended(turn_id: int, conversation_id: int, event_no: int) -> Ended:
-    view = turn_views(Turn.objects.filter(pk=turn_id))[0]
-    message = for_screen(Message.objects.filter(turn_id=turn_id, seq=view.seq or 0)).first()
-    return Ended(
-        conversation_id=conversation_id,
-        event_no=event_no,
-        turn=view,
-        message=message_view(message) if message else None,
-    )
+    turn, message = ended_turn(turn_id)
+    return Ended(conversation_id=conversation_id, event_no=event_no, turn=turn, message=message)
 
 
 INTERRUPTED = "interrupted"

@@ -6,10 +6,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatapp.conversations.messages import paging
-from chatapp.conversations.messages.reading import message_view
 from chatapp.conversations.messages.stored import live
+from chatapp.conversations.messages.views import message_view
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.turns.sending import Accepted, begin, locked, open_turn
+from chatapp.conversations.turns.sending import Accepted, begin, open_turn
+from chatapp.conversations.turns.standing import locked
 from chatapp.errors import NotFound, Summarised, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole

@@ -25,8 +25,12 @@ def _is_one_free(owner_id: int) -> bool:
     return opened.count() < settings.REPLIES_PER_USER
 
 
-def require_within_limit(owner_id: int) -> None:
-    """Raise DailyLimit or TooManyReplies unless one more turn may begin."""
+def require_within_limit(owner_id: int, running: int | None = None) -> None:
+    """Raise DailyLimit or TooManyReplies unless one more turn may begin.
+
+    ``running``: the person's open turns, if they were counted with the person's row locked.
+    """
     spending.require_within_limit(owner_id)
-    if not _is_one_free(owner_id):
+    free = _is_one_free(owner_id) if running is None else running < settings.REPLIES_PER_USER
+    if not free:
         raise TooManyReplies(fields={"most": settings.REPLIES_PER_USER})

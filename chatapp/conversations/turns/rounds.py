@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view
+from chatapp.conversations.messages.views import message_view
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
 from compression.database import in_database_thread
@@ -35,6 +35,8 @@ class Calls:
     """In OpenAI's form, with our own ids."""
     tokens: int
     """Ruler tokens of the message."""
+    seconds: float | None = None
+    """The time that the reasoning took; None if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,7 @@ def store_calls(process_id: str, turn_id: int, message_id: int, calls: Calls) ->
         reasoning_tokens=calls.reasoning_tokens,
         tool_calls=list(calls.tool_calls),
         token_count=calls.tokens,
+        seconds=calls.seconds,
         status=MessageStatus.COMPLETE,
         event_no=row.event_no,
     )

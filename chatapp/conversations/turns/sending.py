@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.messages.reading import message_view
-from chatapp.conversations.ownership import owned, parse_code
+from chatapp.conversations.messages.views import message_view
+from chatapp.conversations.ownership import owned
 from chatapp.conversations.turns import reply_limit, spending
-from chatapp.errors import MovedOn, NotFound, NothingQueued, NothingToStop, TurnOpen
+from chatapp.conversations.turns.first_request import snapshot_for, with_begun
+from chatapp.conversations.turns.standing import locked, standing
+from chatapp.errors import MovedOn, NothingQueued, NothingToStop, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from compression.database import in_database_thread
@@ -44,6 +48,8 @@ class Accepted:
     """The messages just stored: the user's message and the empty reply."""
     changed: tuple[MessageView, ...] = ()
     """The messages just superseded, and the question that is answered again."""
+    snapshot: ConversationSnapshot | None = None
+    """What the turn's first request is made of; None if that is still to be read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,27 +60,25 @@ class Queued:
     event_no: int
 
 
-def locked(user_id: int, code: str) -> Conversation:
-    """The person's conversation, its row locked until the transaction ends. Raises NotFound."""
-    mine = Conversation.objects.filter(owner_id=user_id, code=parse_code(code), deleted_at=None)
-    row = mine.select_for_update().first()
-    if row is None:
-        raise NotFound
-    return row
-
-
 def open_turn(row: Conversation) -> int | None:
     """The id of the open turn, if there is one."""
     return row.turns.filter(finished_at__isnull=True).values_list("pk", flat=True).first()
 
 
-def _allocate(row: Conversation, count: int) -> int:
-    """Take ``count`` seqs and one ``event_no``; unarchives the row. Returns the first seq."""
+#: Gives the name of the model that answers in a conversation, or refuses the message.
+Admit = Callable[[ConversationSnapshot], str]
+
+
+def _allocate(row: Conversation, count: int, **changes: Any) -> int:
+    """Take ``count`` seqs and one ``event_no``; unarchives the row. Returns the first seq.
+
+    ``changes`` are stored with that.
+    """
     first = row.next_seq
     row.next_seq += count
     row.event_no += 1
     Conversation.objects.filter(pk=row.pk).update(
-        next_seq=row.next_seq, event_no=row.event_no, updated_at=Now(), archived_at=None
+        next_seq=row.next_seq, event_no=row.event_no, updated_at=Now(), archived_at=None, **changes
     )
     return first
 
@@ -91,30 +95,6 @@ def _open(row: Conversation, question: Message | None, model: str, process_id: s
     )
 
 
-def _ask(
-    row: Conversation,
-    turn: Turn,
-    seq: int,
-    text: str,
-    client_msg_id: uuid.UUID | None,
-    tokens: int,
-) -> Message:
-    """Store the user's message that the turn answers."""
-    question = Message.objects.create(
-        conversation=row,
-        seq=seq,
-        turn=turn,
-        role=MessageRole.USER,
-        text=text,
-        client_msg_id=client_msg_id,
-        token_count=tokens,
-        event_no=row.event_no,
-        created_at=timezone.now(),
-    )
-    Turn.objects.filter(pk=turn.pk).update(user_message=question)
-    return question
-
-
 def begin(
     row: Conversation,
     *,
@@ -125,24 +105,29 @@ def begin(
     process_id: str,
     question: Message | None = None,
     changed: tuple[MessageView, ...] = (),
+    running: int | None = None,
+    clears_draft: bool = False,
 ) -> Accepted:
     """Store the turn, the empty reply, and the user's message unless it exists (``question``).
 
-    Raises TooManyReplies and DailyLimit.
+    ``running``: the owner's open turns, if counted. Raises TooManyReplies and DailyLimit.
     """
-    reply_limit.require_within_limit(row.owner_id)
-    first = _allocate(row, 1 if question else 2)
+    reply_limit.require_within_limit(row.owner_id, running)
+    draft = {"draft": "", "draft_client_msg_id": None} if clears_draft else {}
+    first = _allocate(row, 1 if question else 2, **draft)
     turn = _open(row, question, model, process_id)
-    stored = []
+    reply = _message(row, turn, row.next_seq - 1, MessageRole.ASSISTANT)
+    reply.status = MessageStatus.STREAMING
+    stored = [reply]
     if question is None:
-        question = _ask(row, turn, first, text or "", client_msg_id, tokens)
-        stored.append(question)
+        question = _message(row, turn, first, MessageRole.USER)
+        question.text, question.client_msg_id = text or "", client_msg_id
+        question.token_count = tokens
+        stored = [question, reply]
     else:
-        # The question now belongs to the new turn, so that an open turn is never compressed.
-        question.turn, question.event_no = turn, row.event_no
-        question.save(update_fields=["turn", "event_no"])
+        _ask_again(row, turn, question)
         changed = (*changed, message_view(question))
-    stored.append(reply := _empty_reply(row, turn))
+    Message.objects.bulk_create(stored)
     if changed:
         # Whether they replace other messages must be read from the database.
         stored = list(for_screen(row.messages.filter(seq__gte=first)).order_by("seq"))
@@ -161,13 +146,22 @@ def begin(
     )
 
 
-def _empty_reply(row: Conversation, turn: Turn) -> Message:
-    return Message.objects.create(
+def _ask_again(row: Conversation, turn: Turn, question: Message) -> None:
+    """The question now belongs to the new turn, so that an open turn is never compressed.
+
+    The turn that it belonged to is told which message it answered.
+    """
+    row.turns.filter(messages=question, user_message=None).update(user_message=question)
+    question.turn, question.event_no = turn, row.event_no
+    question.save(update_fields=["turn", "event_no"])
+
+
+def _message(row: Conversation, turn: Turn, seq: int, role: MessageRole) -> Message:
+    return Message(
         conversation=row,
-        seq=row.next_seq - 1,
+        seq=seq,
         turn=turn,
-        role=MessageRole.ASSISTANT,
-        status=MessageStatus.STREAMING,
+        role=role,
         event_no=row.event_no,
         created_at=timezone.now(),
     )
@@ -199,6 +193,14 @@ def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:
     )
 
 
+def _require_no_other(row: Conversation, *, beside_held: bool) -> None:
+    if row.send_when_done:
+        # Even with no open turn: the queued message was acknowledged and comes first.
+        raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
+    if row.held and not beside_held:
+        raise TurnOpen("A message is waiting already. Send it now or keep it as a draft first.")
+
+
 @transaction.atomic
 def accept(
     user_id: int,
@@ -207,48 +209,58 @@ def accept(
     text: str,
     client_msg_id: uuid.UUID,
     tokens: int,
-    model: str,
+    admit: Admit,
     process_id: str,
     last_seen_seq: int | None = None,
+    beside_held: bool = False,
 ) -> Accepted | Queued:
     """Store a message and begin its turn; while a turn is open, queue the message as the draft.
 
     ``tokens`` are the message's ruler tokens; ``process_id`` is the process that will run the turn.
-    Once this returns, the message is stored for good. Raises NotFound, TurnOpen when another
-    message is queued already, TooManyReplies, DailyLimit, and MovedOn when the sender had not seen
-    the conversation's last message (``last_seen_seq``).
+    ``beside_held``: a held message stays so. Once this returns, the message is stored for good.
+    Raises NotFound, what ``admit`` raises, TurnOpen when another message is queued or held already,
+    TooManyReplies, DailyLimit, and MovedOn when ``last_seen_seq`` is not the last message.
     """
-    row = locked(user_id, code)
-    repeated = _repeated(row, client_msg_id)
+    row = locked(user_id, code, with_owner=True)
+    stands = standing(row, client_msg_id)
+    repeated = _repeated(row, client_msg_id) if stands.repeated is not None else None
     if repeated is not None:
         return repeated
-    if row.send_when_done and row.draft_client_msg_id == client_msg_id:
+    snapshot = snapshot_for(row, stands)
+    model = admit(snapshot)
+    waits = row.send_when_done or row.held
+    if waits and row.draft_client_msg_id == client_msg_id:
         return Queued(conversation_id=row.pk, event_no=row.event_no)
     if last_seen_seq is not None and last_seen_seq < row.next_seq - 1:
         raise MovedOn(fields={"last_seq": row.next_seq - 1})
-    if row.send_when_done:
-        # Even with no open turn: the queued message was acknowledged and comes first.
-        raise TurnOpen("A message is waiting already. Edit it or remove it, or wait for the reply.")
-    if open_turn(row) is not None:
-        # Otherwise it would wait until tomorrow, and nobody would be told.
-        spending.require_within_limit(row.owner_id)
-        Conversation.objects.filter(pk=row.pk).update(
-            draft=text,
-            draft_client_msg_id=client_msg_id,
-            send_when_done=True,
-            event_no=F("event_no") + 1,
-        )
-        return Queued(conversation_id=row.pk, event_no=row.event_no + 1)
-    if row.draft or row.draft_client_msg_id:
-        Conversation.objects.filter(pk=row.pk).update(draft="", draft_client_msg_id=None)
-    return begin(
+    opened = stands.opened is not None
+    _require_no_other(row, beside_held=beside_held and not opened)
+    if opened:
+        return _queue(row, text, client_msg_id)
+    accepted = begin(
         row,
         text=text,
         client_msg_id=client_msg_id,
         tokens=tokens,
         model=model,
         process_id=process_id,
+        running=stands.running or 0,
+        clears_draft=not row.held and bool(row.draft or row.draft_client_msg_id),
     )
+    begun = with_begun(row, snapshot, turn=accepted.turn, model=model, text=text, tokens=tokens)
+    return replace(accepted, snapshot=begun)
+
+
+def _queue(row: Conversation, text: str, client_msg_id: uuid.UUID) -> Queued:
+    # Otherwise it would wait until tomorrow, and nobody would be told.
+    spending.require_within_limit(row.owner_id)
+    Conversation.objects.filter(pk=row.pk).update(
+        draft=text,
+        draft_client_msg_id=client_msg_id,
+        send_when_done=True,
+        event_no=F("event_no") + 1,
+    )
+    return Queued(conversation_id=row.pk, event_no=row.event_no + 1)
 
 
 def accept_queued(
@@ -298,16 +310,35 @@ def orphaned_queues() -> list[int]:
 
 @transaction.atomic
 def change_queue(user_id: int, code: str, action: str, text: str = "") -> int:
-    """``edit`` the queued text, or ``remove`` it from the queue, so that it is a draft again.
+    """``edit`` the queued or held text, or ``remove`` it, so that it is a draft again.
 
     Raises NotFound, and NothingQueued if it was sent meanwhile, so that no edit is lost silently.
     """
     row = locked(user_id, code)
-    if not row.send_when_done:
+    if not (row.send_when_done or row.held):
         raise NothingQueued
-    changes = {"draft": text} if action == "edit" else {"send_when_done": False}
+    changes: dict[str, Any] = {"draft": text}
+    if action == "remove":
+        changes = {"send_when_done": False, "draft_client_msg_id": None}
     Conversation.objects.filter(pk=row.pk).update(**changes, event_no=F("event_no") + 1)
     return row.event_no + 1
+
+
+@transaction.atomic
+def release(user_id: int, code: str) -> int | None:
+    """Queue the held message, if there is one, and request the end of the open turn before it.
+
+    Returns that turn; None if none is open. Raises NotFound.
+    """
+    row = locked(user_id, code)
+    if row.held:
+        Conversation.objects.filter(pk=row.pk).update(
+            send_when_done=True, event_no=F("event_no") + 1
+        )
+    turn = open_turn(row)
+    if turn is not None:
+        _request_end(turn)
+    return turn
 
 
 def repeated(user_id: int, code: str, client_msg_id: uuid.UUID) -> Accepted | None:
@@ -315,17 +346,29 @@ def repeated(user_id: int, code: str, client_msg_id: uuid.UUID) -> Accepted | No
     return _repeated(owned(user_id, code), client_msg_id)
 
 
-def request_stop(user_id: int, code: str) -> tuple[int, int]:
-    """Request the open turn's end. Returns (conversation id, turn id). Raises NotFound and
-    NothingToStop."""
-    row = owned(user_id, code)
+@transaction.atomic
+def request_stop(user_id: int, code: str, *, hold: bool = False) -> tuple[int, int, bool]:
+    """Request the open turn's end. Returns the ids of conversation and turn, and if it holds.
+
+    ``hold``: a queued message is not sent then; it is held until its writer decides. Raises
+    NotFound and NothingToStop.
+    """
+    row = locked(user_id, code) if hold else owned(user_id, code)
     turn = open_turn(row)
     if turn is None:
         raise NothingToStop
-    Turn.objects.filter(pk=turn, finished_at=None, stop_requested_at=None).update(
-        stop_requested_at=Now()
-    )
-    return row.pk, turn
+    holds = hold and row.send_when_done
+    if holds:
+        Conversation.objects.filter(pk=row.pk).update(
+            send_when_done=False, event_no=F("event_no") + 1
+        )
+    _request_end(turn)
+    return row.pk, turn, holds
+
+
+def _request_end(turn: int) -> None:
+    asked = Turn.objects.filter(pk=turn, finished_at=None, stop_requested_at=None)
+    asked.update(stop_requested_at=Now())
 
 
 aaccept = in_database_thread(accept)
@@ -333,4 +376,5 @@ aaccept_queued = in_database_thread(accept_queued)
 aorphaned_queues = in_database_thread(orphaned_queues, lane="background")
 achange_queue = in_database_thread(change_queue)
 arepeated = in_database_thread(repeated)
+arelease = in_database_thread(release)
 arequest_stop = in_database_thread(request_stop)

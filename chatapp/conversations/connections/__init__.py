@@ -1,0 +1,1 @@
+"""Connections to model servers: stored rows, and whom their models are offered to."""
