@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from django.contrib.admin import AdminSite
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
 from django.urls import reverse
 
 View = TypeVar("View", bound=Callable[..., Any])
+
+
+@runtime_checkable
+class OnFrontPage(Protocol):
+    """A model's admin with a part of the front page."""
+
+    def front_page(self, request: HttpRequest) -> dict[str, Any]:
+        """What the template of the front page needs for it, by a number of queries that does not
+        depend on the rows. Called for people who may see the model."""
+        ...
 
 
 class ReviewSite(AdminSite):
@@ -21,7 +32,17 @@ class ReviewSite(AdminSite):
 
     site_header = "Palimpsest"
     site_title = "Palimpsest"
-    index_title = "Review"
+    index_title = "Overview"
+
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> TemplateResponse:
+        """The front page: what is to be done and seen, as far as permitted, then the lists."""
+        context: dict[str, Any] = {}
+        for one in self._registry.values():
+            if isinstance(one, OnFrontPage) and one.has_view_permission(request):
+                context |= one.front_page(request)
+        return super().index(request, {**context, **(extra_context or {})})
 
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Wrap a page of the admin, to refuse an address that gives a parameter twice.

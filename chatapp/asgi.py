@@ -25,11 +25,13 @@ from whitenoise import WhiteNoise
 from chatapp import wiring
 from chatapp.consumers import ConversationConsumer
 from chatapp.deployment import body_limits
+from chatapp.deployment.disconnects import disconnected
 from chatapp.middleware import call_hooks_inline
 from compression.fair_threads import on_behalf_of
 
 call_hooks_inline(django_application)
 django_application.request_class = body_limits.MeasuredRequest
+django_application.listen_for_disconnect = disconnected
 http_application = body_limits.bounded(django_application)
 
 Scope = MutableMapping[str, Any]

@@ -4,12 +4,16 @@
 E001      SECRET_KEY is short, has few different characters, or is Django's generated one
 E002      an entry of ALLOWED_ORIGINS is not scheme, host and port alone
 E003      the host of an allowed origin is not in ALLOWED_HOSTS
-E004      OPENAI_BASE_URL is not an http or https address, or holds a password
+E004      OPENAI_BASE_URL or SUMMARY_BASE_URL is not an http or https address, or holds a
+          password
 E005      ACTIVITY_LOG_DIR cannot be written
 E006      REDIS_URL is not a Redis address
+E007      SUMMARY_API_KEY is set and SUMMARY_BASE_URL is not
+E008      SUMMARY_BASE_URL is set, and neither SUMMARY_MODEL nor CHAT_MODEL
 W001      several processes' channel layer (REDIS_URL) with a SQLite file
 W002      DEBUG is on while an origin is not this computer
-W003      OPENAI_BASE_URL is set and OPENAI_API_KEY is not, on another computer
+W003      OPENAI_BASE_URL is set and OPENAI_API_KEY is not, on another computer; or
+          SUMMARY_BASE_URL and SUMMARY_API_KEY
 W004      COMPRESSION_THRESHOLD is outside of what is possible; the nearest is used
 W005      others on this computer can read a file of ours that is not ours to close
 ========  ==================================================================================
@@ -103,7 +107,35 @@ def _has_more(parts: SplitResult) -> bool:
 @checks.register()
 def model_server(app_configs: Apps, **_: Any) -> Found:
     """E004, W003: the address and key of the model server."""
-    address = settings.OPENAI_BASE_URL
+    return _server("OPENAI", settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY)
+
+
+@checks.register()
+def summary_server(app_configs: Apps, **_: Any) -> Found:
+    """E004, E007, E008, W003: the address, key and model of a server of its own for summaries."""
+    address, key = settings.SUMMARY_BASE_URL, settings.SUMMARY_API_KEY
+    if key and not address:
+        return [
+            checks.Error(
+                "SUMMARY_API_KEY is set and SUMMARY_BASE_URL is not.",
+                hint="The key would be used for nothing. Summaries by the chat's server are made "
+                "with OPENAI_API_KEY.",
+                id="chatapp.E007",
+            )
+        ]
+    found = _server("SUMMARY", address, key)
+    if address and not (settings.SUMMARY_MODEL or settings.CHAT_MODEL):
+        found.append(
+            checks.Error(
+                "SUMMARY_BASE_URL is set, and neither SUMMARY_MODEL nor CHAT_MODEL.",
+                hint="Name the model of that server which writes the summaries.",
+                id="chatapp.E008",
+            )
+        )
+    return found
+
+
+def _server(name: str, address: str, key: str) -> Found:
     if not address:
         return []
     parts = _split(address)
@@ -116,15 +148,15 @@ def model_server(app_configs: Apps, **_: Any) -> Found:
         # The address is not quoted, since it may hold a password.
         return [
             checks.Error(
-                "OPENAI_BASE_URL must be an http or https address, without name and password.",
-                hint="As in https://api.openai.com/v1; the key goes into OPENAI_API_KEY.",
+                f"{name}_BASE_URL must be an http or https address, without name and password.",
+                hint=f"As in https://api.openai.com/v1; the key goes into {name}_API_KEY.",
                 id="chatapp.E004",
             )
         ]
-    if not settings.OPENAI_API_KEY and parts.scheme == "https" and parts.hostname not in LOOPBACK:
+    if not key and parts.scheme == "https" and parts.hostname not in LOOPBACK:
         return [
             checks.Warning(
-                "OPENAI_BASE_URL is another computer and OPENAI_API_KEY is not set.",
+                f"{name}_BASE_URL is another computer and {name}_API_KEY is not set.",
                 hint="Set a key; if the server needs none, any word will do.",
                 id="chatapp.W003",
             )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from chatapp.conversations import profiles
 from chatapp.conversations.profiles import asave
 from chatapp.llm.profiles import Profile
+from chatapp.llm.servers.names import server_of
 from chatapp.models import ModelProfile
 from compression.database import AWAY
+from compression.planning.projection import Report
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +27,8 @@ TAUGHT = (
     "supports_system_role",
     "supports_json_schema",
     "supports_usage",
+    "supports_temperature",
+    "supports_reasoning_effort",
 )
 
 
@@ -32,9 +37,15 @@ class StoredProfiles:
     """A :class:`chatapp.llm.profiles.ProfileStore` in the database."""
 
     window: int | None = None
-    """The operator's window, in tokens, which overrides every other source."""
+    """The operator's window, in tokens, which overrides every other source for the models of the
+    chat's own server."""
     tools: bool = True
     """Whether the operator lets models call tools."""
+    demo: bool = False
+    """Whether the chat's own server is the demo model, which knows no tools."""
+    _noted: dict[str, tuple[Report, ...]] = field(default_factory=dict, init=False)
+    # What providers reported and is not stored yet. Threads read it, so its values do not change.
+    _storing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     def profile(self, name: str) -> Profile | None:
         """The stored profile of a model."""
@@ -66,28 +77,42 @@ class StoredProfiles:
         """Store what a refusal taught about a model."""
         await profiles.alearn(name, fact, value, named=named)
 
-    async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
-        """Calibrate a model. Returns the new factor, or None if it cannot be stored now."""
-        try:
-            return await profiles.alearn_usage(name, reported=reported, counted=counted)
-        except AWAY as error:
-            logger.warning("The token count of %s is not calibrated: %s", name, error)
-            return None
+    def note_usage(self, name: str, report: Report) -> None:
+        """Calibrate a model by a report, for this process at once."""
+        self._noted[name] = (*self._noted.get(name, ()), report)
+
+    async def astore_usage(self) -> None:
+        """Store what was noted; while the database is away it stays noted. Never raises for it."""
+        async with self._storing:
+            for name, reports in list(self._noted.items()):
+                try:
+                    await profiles.alearn_usage(name, reports)
+                except AWAY as error:
+                    logger.warning("The token count of %s is not yet stored: %s", name, error)
+                    continue
+                # More may have been noted meanwhile.
+                if later := self._noted[name][len(reports) :]:
+                    self._noted[name] = later
+                else:
+                    del self._noted[name]
 
     def _or_none(self, row: ModelProfile | None) -> Profile | None:
         return None if row is None else self._profile(row)
 
     def _profile(self, row: ModelProfile) -> Profile:
         # The operator's figure overrides the server's, unless it was refused.
-        learned = profiles.in_force(row, window=self.window)
+        own = not server_of(row.name)
+        window = self.window if own else None
+        learned = profiles.in_force(row, window=window)
         figures = {name: getattr(row, name) for name in TAUGHT}
-        figures |= {"window": self.window or row.window} | learned
-        figures["supports_tools"] = self.tools and figures["supports_tools"]
+        figures |= {"window": window or row.window} | learned
+        tools = self.tools and not (self.demo and own)
+        figures["supports_tools"] = tools and figures["supports_tools"]
         return Profile(
             name=row.name,
             **figures,
             reasoning_back=row.reasoning_back,
-            calibration=row.calibration,
+            calibration=profiles.calibrated(row.calibration, self._noted.get(row.name, ())),
             input_price=_price(row.input_price),
             cached_input_price=_price(row.cached_input_price),
             output_price=_price(row.output_price),

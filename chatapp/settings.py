@@ -67,7 +67,8 @@ ROOT_URLCONF = "chatapp.urls"
 ASGI_APPLICATION = "chatapp.asgi.application"
 TEMPLATES = [
     {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "NAME": "django",
+        "BACKEND": "chatapp.rendering.template_backend.Templates",
         "DIRS": [BASE_DIR / "templates"],
         "OPTIONS": {
             "loaders": [
@@ -219,6 +220,9 @@ OPENAI_BASE_URL = environment.text("OPENAI_BASE_URL")
 OPENAI_API_KEY = environment.text("OPENAI_API_KEY")
 CHAT_MODEL = environment.text("CHAT_MODEL")
 SUMMARY_MODEL = environment.text("SUMMARY_MODEL")
+# A server of its own for summaries; it never gets the key above.
+SUMMARY_BASE_URL = environment.text("SUMMARY_BASE_URL")
+SUMMARY_API_KEY = environment.text("SUMMARY_API_KEY")
 CONTEXT_WINDOW = environment.integer("CONTEXT_WINDOW", 0) or None
 MESSAGE_MAX_LENGTH = environment.integer("MESSAGE_MAX_LENGTH", 200_000, least=1)
 # A process writes about a hundred replies at once. One person cannot take them all, but can work in
@@ -235,6 +239,10 @@ AUTOMATIC_TITLES = environment.boolean("AUTOMATIC_TITLES", True)
 FETCH_HOSTS = environment.listing("FETCH_HOSTS")
 FETCH_PRIVATE_ADDRESSES = environment.boolean("FETCH_PRIVATE_ADDRESSES")
 ACTIVITY_LOG_DIR = environment.text_or_off("ACTIVITY_LOG_DIR", str(VAR_DIR / "activity"))
+ACTIVITY_LOG_MAX_BYTES = environment.integer("ACTIVITY_LOG_MAX_BYTES", 10_000_000, least=1)
+# Without it the log has figures and errors, but nothing that people or models wrote.
+ACTIVITY_LOG_CONTENT = environment.boolean("ACTIVITY_LOG_CONTENT", True)
+ACTIVITY_LOG_DAYS = environment.integer("ACTIVITY_LOG_DAYS", 30, least=1)
 PORT = environment.integer("PORT", 8000, least=1)
 
 COMPRESSION = {
@@ -260,6 +268,7 @@ COMPRESSION = {
         "COMPRESSION_PREPARE_MESSAGES", defaults.PREPARE_MESSAGES
     ),
     "MAX_CALLS": environment.integer("COMPRESSION_MAX_CALLS", defaults.MAX_CALLS, least=1),
+    "PROMPTS_DIR": environment.text("PROMPTS_DIR"),
     "PROBE": environment.boolean("COMPRESSION_PROBE", defaults.PROBE),
     "TOOL_RESULT_MAX_LENGTH": environment.integer(
         "TOOL_RESULT_MAX_LENGTH", defaults.TOOL_RESULT_MAX_LENGTH, least=100

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
 from channels.layers import get_channel_layer
 from django.conf import settings
 
+from chatapp.actions.connections.finding import Finder
 from chatapp.actions.import_jobs import Importer
+from chatapp.activity.log import ActivityLog
+from chatapp.activity.upkeep import LogUpkeep
 from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.imports import jobs
 from chatapp.conversations.messages.masks import StoredMasks
@@ -21,12 +24,16 @@ from chatapp.conversations.tools.servers import ServerAccess
 from chatapp.conversations.turns import progress
 from chatapp.deployment.process_lock import ProcessLock
 from chatapp.live.bus import Bus
-from chatapp.llm.activity_log import ActivityLog, RecordedClient
+from chatapp.llm.activity_log import RecordedClient
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient, TokenUsage
 from chatapp.llm.demo import DemoClient
 from chatapp.llm.openai_compatible.adaptation import Learned
+from chatapp.llm.openai_compatible.limits import Limits
 from chatapp.llm.prices import PriceList
+from chatapp.llm.servers.names import SUMMARIES, qualified
+from chatapp.llm.servers.pool import Clients, Server
+from chatapp.llm.servers.routing import RoutingClient
 from chatapp.profile_store import StoredProfiles
 from chatapp.rendering import fragments
 from chatapp.rendering.pool import RenderingPool
@@ -53,7 +60,17 @@ def demo() -> bool:
     return not settings.OPENAI_BASE_URL and not settings.OPENAI_API_KEY
 
 
-def _client() -> LLMClient:
+def _client(summaries: LLMClient | None) -> LLMClient:
+    """The client for all servers; ``summaries`` is the one of ``SUMMARY_BASE_URL``."""
+    return RoutingClient(
+        _chat_client(),
+        summaries={summary_model(): summaries} if summaries else {},
+        find=Finder(),
+        clients=Clients(connection_client),
+    )
+
+
+def _chat_client() -> LLMClient:
     if demo():
         return DemoClient(counter=default_counter())
     # Imported late, because the SDK takes a third of a second and 25 MB; pages are served first.
@@ -62,9 +79,51 @@ def _client() -> LLMClient:
     return OpenAIClient(
         base_url=settings.OPENAI_BASE_URL or "https://api.openai.com/v1",
         api_key=settings.OPENAI_API_KEY,
-        on_learned=_learned,
+        on_learned=partial(_learned, ""),
         gather=lambda: pace().interval,
     )
+
+
+def _summary_client() -> LLMClient | None:
+    """The client of the server for summaries, which never gets the chat's key or headers."""
+    if not settings.SUMMARY_BASE_URL:
+        return None
+    from chatapp.llm.openai_compatible.client import OpenAIClient
+
+    return OpenAIClient(
+        base_url=settings.SUMMARY_BASE_URL,
+        api_key=settings.SUMMARY_API_KEY,
+        on_learned=partial(_learned, SUMMARIES),
+        of_the_chat=False,
+    )
+
+
+async def connection_client(server: Server, limits: Limits | None = None) -> LLMClient:
+    """A client for a connection. Raises WrongKey if its stored key cannot be read."""
+    # With the demo model, nobody has imported the SDK yet; and not in the event loop.
+    making = await asyncio.to_thread(import_module, "chatapp.llm.servers.making")
+    made = making.client_of(
+        server,
+        limits=limits,
+        on_learned=partial(_learned, server.name),
+        gather=lambda: pace().interval,
+    )
+    activity_log().hide(made.secrets)
+    client: LLMClient = made
+    return client
+
+
+def prices(address: str) -> PriceList:
+    """The price data for the server at an address."""
+    return PriceList(address)
+
+
+def summary_model() -> str:
+    """The model that settings name for summaries; empty for the conversation's own."""
+    if settings.SUMMARY_BASE_URL:
+        # Unless it is named, it is called as the chat's.
+        return qualified(settings.SUMMARY_MODEL or settings.CHAT_MODEL, SUMMARIES)
+    return "" if demo() else settings.SUMMARY_MODEL
 
 
 def _cost_of(model: str, usage: TokenUsage) -> float | None:
@@ -72,9 +131,9 @@ def _cost_of(model: str, usage: TokenUsage) -> float | None:
     return profile.cost(usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
 
 
-async def _learned(model: str, fact: str, value: Learned) -> None:
+async def _learned(server: str, model: str, fact: str, value: Learned) -> None:
     """Pass a lesson to the catalogue, so that the next request follows it."""
-    await services().catalogue.learn(model, fact, value)
+    await services().catalogue.learn(qualified(model, server), fact, value)
 
 
 @cache
@@ -84,9 +143,29 @@ def pace() -> Pace:
 
 
 @cache
+def activity_log() -> ActivityLog:
+    """The log of this process's model calls."""
+    return ActivityLog(
+        settings.ACTIVITY_LOG_DIR,
+        most_bytes=settings.ACTIVITY_LOG_MAX_BYTES,
+        content=settings.ACTIVITY_LOG_CONTENT,
+        secrets=lambda: (settings.OPENAI_API_KEY, settings.SUMMARY_API_KEY, settings.SECRET_KEY),
+    )
+
+
+@cache
+def log_upkeep() -> LogUpkeep | None:
+    """The upkeep of the log of model calls; None if there is no log."""
+    files = activity_log().files
+    return LogUpkeep(files, settings.ACTIVITY_LOG_DAYS) if files is not None else None
+
+
+@cache
 def services() -> Services:
     """The services that turns run on."""
-    recorded = RecordedClient(_client(), ActivityLog(settings.ACTIVITY_LOG_DIR))
+    summaries = _summary_client()
+    others = {SUMMARIES: (summaries.models, prices(settings.SUMMARY_BASE_URL))} if summaries else {}
+    recorded = RecordedClient(_client(summaries), activity_log(), _cost_of)
     client = MeteredClient(recorded, default_counter(), _cost_of)
     return Services(
         client=client,
@@ -94,18 +173,20 @@ def services() -> Services:
             client,
             StoredProfiles(
                 window=None if demo() else settings.CONTEXT_WINDOW,
-                tools=settings.TOOL_ROUNDS > 0 and not demo(),
+                tools=settings.TOOL_ROUNDS > 0,
+                demo=demo(),
             ),
             chat_model="" if demo() else settings.CHAT_MODEL,
             window=None if demo() else settings.CONTEXT_WINDOW,
             prices=None if demo() else PriceList(settings.OPENAI_BASE_URL),
+            others=others,
         ),
         counter=default_counter(),
         transcript=StoredTranscript(),
         masks=StoredMasks(),
         demo=demo(),
-        summary_model="" if demo() else settings.SUMMARY_MODEL,
-        automatic_titles=settings.AUTOMATIC_TITLES and not demo(),
+        summary_model=summary_model(),
+        automatic_titles=settings.AUTOMATIC_TITLES,
         tools=registry.all_of((registry.built_in, registry.recall(default_counter()), _mcp_tools)),
         tool_rounds=settings.TOOL_ROUNDS,
         end_tools=_end_tools,
@@ -149,6 +230,8 @@ def mcp_tools() -> McpTools:
 
 
 async def _mcp_tools(conversation: ConversationSnapshot, sizes: Sizes) -> tuple[Tool, ...]:
+    if not conversation.tool_servers:
+        return ()
     return await mcp_tools().tools(conversation.conversation_id)
 
 
@@ -230,7 +313,13 @@ async def start() -> None:
         await asyncio.to_thread(import_module, "chatapp.llm.openai_compatible.client")
     runner().keep()
     importer().keep()
+    if (upkeep := log_upkeep()) is not None:
+        upkeep.begin()
     runner().spawn(services().catalogue.warm(services().summary_model), "asking for the models")
+    if settings.SUMMARY_BASE_URL:
+        runner().spawn(
+            services().catalogue.others.await_list(SUMMARIES), "asking for the summary models"
+        )
 
 
 async def shutdown() -> None:
@@ -239,6 +328,8 @@ async def shutdown() -> None:
     drop("slow")
     if importer.cache_info().currsize:
         await importer().shutdown()
+    if log_upkeep.cache_info().currsize and (upkeep := log_upkeep()) is not None:
+        await upkeep.aclose()
     if started():
         await runner().shutdown()
     if mcp_tools.cache_info().currsize:

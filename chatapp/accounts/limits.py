@@ -36,7 +36,7 @@ _places = threading.BoundedSemaphore(AT_ONCE)
 
 def _keys(name: str, address: str) -> tuple[str, str]:
     """The keys of the counts: for name and address, and for the address alone."""
-    place, known_as = _place(address), unicodedata.normalize("NFKC", name).casefold()
+    place, known_as = place_of(address), unicodedata.normalize("NFKC", name).casefold()
     return _hashed(f"name\n{place}\n{known_as}"), _hashed(f"address\n{place}")
 
 
@@ -44,7 +44,7 @@ def _hashed(text: str) -> str:
     return "signin:" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _place(address: str) -> str:
+def place_of(address: str) -> str:
     """The address, or the network of an IPv6 one, since a single host has a whole /64."""
     try:
         known = ipaddress.ip_address(address)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from chatapp.actions.importing import FileReport, Pace, Storing, discard_all
+from chatapp.actions.import_report import FileReport
+from chatapp.actions.importing import Pace, Storing, discard_all
 from chatapp.conversations.imports import jobs
 from chatapp.errors import ImportBroken, ImportInvalid, InternalError, StorageUnavailable
 from chatapp.models import ImportState
@@ -45,6 +46,7 @@ class _Job:
     owner_id: int
     code: str
     path: Path
+    model: str = ""
     report: FileReport = field(default_factory=FileReport)
     total: int | None = None
     messages: int = 0
@@ -87,8 +89,13 @@ class Importer:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder / f"{code}.import"
 
-    async def take(self, owner_id: int, code: str, *, file_name: str, size: int) -> None:
-        """Begin to import the file at ``path_of(code)``. Raises ImportRunning."""
+    async def take(
+        self, owner_id: int, code: str, *, file_name: str, size: int, model: str = ""
+    ) -> None:
+        """Begin to import the file at ``path_of(code)``. Raises ImportRunning.
+
+        ``model`` is the one of its conversations, unless the file names another.
+        """
         self.keep()
         path = self.path_of(code)
         try:
@@ -98,7 +105,7 @@ class Importer:
         except BaseException:
             path.unlink(missing_ok=True)
             raise
-        job = _Job(id=job_id, owner_id=owner_id, code=code, path=path)
+        job = _Job(id=job_id, owner_id=owner_id, code=code, path=path, model=model)
         self._jobs[code] = job
         job.task = asyncio.create_task(self._run(job), name=f"import {job_id}")
 
@@ -158,6 +165,7 @@ class Importer:
             owner_id=job.owner_id,
             counter=self._counter,
             most_pinned=self._most_pinned,
+            model=job.model,
             job_id=job.id,
             on_portion=lambda messages: _add(job, messages),
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -35,8 +34,6 @@ from compression.ports import TokenCounter
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Most conversations that a report lists; the others are only counted.
-NAMED = 10_000
 # Seconds that storing a portion should take: a small part of what others may have to wait.
 PORTION_SECONDS = 0.03
 # Factor of that time for which the database is then left to others.
@@ -170,6 +167,8 @@ class Storing:
     counter: TokenCounter
     most_pinned: Callable[[str], int] = lambda model: 0
     """Gives the ruler tokens that the pins of a model's conversation may have."""
+    model: str = ""
+    """The model of the conversations, unless a file names another; empty for the default."""
     job_id: int | None = None
     on_portion: Callable[[int], None] = lambda messages: None
     """Called with the number of messages of each stored portion."""
@@ -189,11 +188,12 @@ class Storing:
         found = await afind_imported(self.owner_id, identity)
         if found is not None:
             return Stored(conversation=found, title=shown)
-        most = self.most_pinned(source.own.model if source.own else "")
+        most = self.most_pinned((source.own and source.own.model) or self.model)
         portions = Portions(source, self.counter, most)
         options: dict[str, Any] = {
             "title": shown,
             "title_source": TitleSource.PERSON if given else TitleSource.FIRST_WORDS,
+            "model": self.model,
             "keep_system_prompt": keep_system_prompt,
             "job_id": self.job_id,
         }
@@ -265,73 +265,6 @@ async def discard_all(conversation_id: int, pace: Pace) -> None:
         pass
 
 
-@dataclass(slots=True, kw_only=True)
-class FileReport:
-    """The result for a file with any number of conversations."""
-
-    conversations: list[dict[str, Any]] = field(default_factory=list)
-    """code, title, messages, created, deleted … of stored conversations, in the file's order."""
-    refused: list[dict[str, Any]] = field(default_factory=list)
-    """number and message of each conversation that could not be read."""
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Parts left out of imported conversations → how often."""
-    messages: int = 0
-    """Messages stored by this import, in complete conversations."""
-    imported: int = 0
-    """Conversations that this import made."""
-    already: int = 0
-    """Conversations imported before, which were not changed."""
-    unreadable: int = 0
-    """Conversations that were refused."""
-
-    @property
-    def done(self) -> int:
-        """Number of conversations with a known result."""
-        return self.imported + self.already + self.unreadable
-
-    def refuse(self, number: int | None, sentence: str) -> None:
-        """Add one that could not be read; ``number`` is None for the rest of the file."""
-        self.unreadable += number is not None
-        if len(self.refused) < NAMED:
-            self.refused.append({"number": number, "message": sentence})
-
-    def take(self, source: ForeignConversation, stored: Stored) -> None:
-        """Add one that is stored."""
-        found, own = stored.conversation, source.own
-        self.imported += found.created
-        self.already += not found.created
-        if len(self.conversations) < NAMED:
-            self.conversations.append(
-                {
-                    "code": found.code,
-                    "title": stored.title,
-                    "messages": len(source.messages),
-                    "created": found.created,
-                    "deleted": found.deleted,
-                    "earlier": found.earlier,
-                    "instructions": bool(own and own.system_prompt),
-                    "summaries": len(own.versions) if own else 0,
-                }
-            )
-        if found.created:
-            self.messages += len(source.messages)
-            self.left_out.update(source.left_out)
-            self.left_out["system prompt"] += bool(source.system_prompt)
-            self.left_out["pin, for which there is no room"] += stored.pins_left_out
-            self.left_out = +self.left_out
-
-    def as_json(self) -> dict[str, Any]:
-        """The whole report, with the counts."""
-        return {
-            "imported": self.imported,
-            "already": self.already,
-            "messages": self.messages,
-            "conversations": self.conversations,
-            "refused": self.refused,
-            "left_out": dict(self.left_out),
-        }
-
-
 @dataclass(frozen=True, kw_only=True)
 class ImportReport:
     """The result for a file that is one conversation."""
@@ -349,14 +282,16 @@ def import_openai_messages(
     *,
     counter: TokenCounter,
     title: str = "",
+    model: str = "",
     keep_system_prompt: bool = False,
     max_bytes: int = openai_messages.MAX_BYTES,
     on_stored: Callable[[int, int], None] = lambda stored, messages: None,
 ) -> ImportReport:
     """Import a JSON list of OpenAI-style messages as one conversation of ``owner_id``.
 
-    ``on_stored`` is called after each portion with the stored and the total number of messages.
-    Runs an event loop of its own; takes seconds for a large file. Raises ImportInvalid.
+    ``model`` is the one to talk to, empty for the default. ``on_stored`` is called after each
+    portion with the stored and the total number of messages. Runs an event loop of its own; takes
+    seconds for a large file. Raises ImportInvalid.
     """
     _check_title(title)
     source = openai_messages.read(stream, max_bytes=max_bytes)
@@ -367,7 +302,7 @@ def import_openai_messages(
         so_far += messages
         on_stored(so_far, len(source.messages))
 
-    storing = Storing(owner_id=owner_id, counter=counter, on_portion=on_portion)
+    storing = Storing(owner_id=owner_id, counter=counter, model=model, on_portion=on_portion)
     stored = asyncio.run(storing.store(source, title=title, keep_system_prompt=keep_system_prompt))
     created = stored.conversation.created
     return ImportReport(

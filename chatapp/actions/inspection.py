@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from chatapp import wiring
+from chatapp.actions.connections.offered import choice
 from chatapp.actions.limits import profile_of
 from chatapp.actions.subject import Subject, conversation_of, subject
+from chatapp.context.instructions import parts as instruction_parts
 from chatapp.context.request import (
     build_request,
-    instructions,
     pinned_block,
+    project_lines,
     summary_block,
     visible_tail,
-    wire_of,
 )
 from chatapp.context.sent_back import items_of
+from chatapp.context.wire import wire_of
 from chatapp.errors import InvalidInput
 from chatapp.live.view_models import ContextView
 from chatapp.llm.client import Message
 from chatapp.turns.fitting import sent_back
+from chatapp.turns.turn import sent_along
 from compression.planning.truncation import truncate
 
 
@@ -37,7 +41,7 @@ async def figures_with(user_id: int, code: str, model: str) -> ContextView:
     conversation_id = await conversation_of(user_id, code)
     services = wiring.services()
     # Looking up a name would store it, so only known names are looked up.
-    if model not in await services.catalogue.names():
+    if model not in (await choice(user_id)).names:
         raise InvalidInput.of("model", "There is no such model here.")
     await profile_of(model)
     return await services.acontext(conversation_id, model=model)
@@ -98,9 +102,9 @@ class ContextParts:
     """The next request, by part and message by message."""
 
     groups: list[dict[str, Any]]
-    """name, tokens, messages: [{role, text, tokens}]; messages of the tail also have pinned,
-    masked, looked_up (excerpts of older messages come along) and seq (0 if the program inserted
-    them)."""
+    """name, tokens, messages: [{role, text, tokens}]. Instructions also have their origin: chat,
+    own or conversation. Messages of the tail also have pinned, masked, looked_up (excerpts of older
+    messages come along) and seq (0 if the program inserted them)."""
     messages: tuple[Message, ...]
     """The exact messages, as they are sent."""
     manifest: dict[str, Any]
@@ -115,17 +119,19 @@ class ContextParts:
 
 
 def _context_parts(owned: Subject) -> ContextParts:
-    snapshot = owned.snapshot
+    snapshot, counter = owned.snapshot, wiring.services().counter
     back = sent_back(owned.profile)
     recall = owned.profile.supports_tools
     built = build_request(snapshot, owned.sizes, back=back, recall=recall)
     tokens = built.manifest["tokens"]
     heads = (
-        ("system", instructions(snapshot)),
         ("summary", summary_block(snapshot, recall=recall)),
         ("pinned", pinned_block(snapshot)),
     )
-    groups = [
+    groups: list[dict[str, Any]] = [
+        {"name": "system", "tokens": tokens["system"], "messages": _instructions(owned, tokens)}
+    ]
+    groups += [
         {
             "name": name,
             "tokens": tokens[name],
@@ -154,8 +160,48 @@ def _context_parts(owned: Subject) -> ContextParts:
     ]
     groups.append({"name": "tail", "tokens": tokens["tail"], "messages": tail})
     return ContextParts(
-        groups=groups, messages=owned.profile.messages(built.messages), manifest=built.manifest
+        groups=groups,
+        messages=owned.profile.messages(built.messages),
+        manifest={**built.manifest, **sent_along(snapshot, owned.profile, counter, owned.sizes)},
     )
+
+
+def _instructions(owned: Subject, tokens: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The instructions by origin. The chat's own part takes all tokens that no other takes."""
+    counter = wiring.services().counter
+    snapshot = owned.snapshot
+    project = snapshot.project
+    shared = project.instructions if project else ""
+    found: list[dict[str, Any]] = [
+        {"role": "system", "origin": origin, "text": text, "tokens": counter.count(text)}
+        for origin, text in instruction_parts(
+            snapshot.own_instructions, snapshot.system_prompt, project=shared
+        )
+    ]
+    if project is not None:
+        found += _project_lines(owned, project.slug)
+        for one in found:
+            if one["origin"] == "project":
+                one["project"] = project.slug
+    found[0]["tokens"] = tokens["system"] - sum(one["tokens"] for one in found[1:])
+    return found
+
+
+def _project_lines(owned: Subject, slug: str) -> list[dict[str, Any]]:
+    """The lines that the conversation's project keeps, as one message; none without lines."""
+    lines = project_lines(owned.snapshot, owned.sizes)
+    if not lines.text and not lines.left_out:
+        return []
+    return [
+        {
+            "role": "system",
+            "origin": "project-lines",
+            "text": lines.text,
+            "tokens": wiring.services().counter.count(lines.text),
+            "project": slug,
+            "left_out": lines.left_out,
+        }
+    ]
 
 
 def _wire_text(message: dict[str, Any]) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from math import ceil
+from typing import TypeVar
 
 from chatapp import wiring
 from chatapp.context.request import ConversationSnapshot
 from chatapp.context.tokens import INLINE_CHARACTERS, MESSAGE_OVERHEAD, message_tokens
+from chatapp.conversations.turns.sending import Admit
 from chatapp.errors import MessageTooLarge
 from chatapp.llm.errors import LLMError
 from chatapp.llm.profiles import Profile
@@ -16,6 +20,8 @@ from compression import store
 from compression.database import in_database_thread
 from compression.tokens import default_counter
 from compression.types import EntryState, Section, Sizes
+
+T = TypeVar("T")
 
 
 def sizes_of(snapshot: ConversationSnapshot, profile: Profile) -> Sizes:
@@ -29,13 +35,17 @@ async def profile_of(model: str) -> Profile:
     The turn reports problems of the server, since a message is stored before the server is asked.
     Also loads the ruler, so that counting short texts in the event loop takes no time.
     """
-    if not default_counter().loaded:
-        await asyncio.to_thread(default_counter().load)
+    await _load_ruler()
     catalogue = wiring.services().catalogue
     try:
         return await catalogue.profile(model)
     except LLMError:
         return catalogue.known_profile(model)
+
+
+async def _load_ruler() -> None:
+    if not default_counter().loaded:
+        await asyncio.to_thread(default_counter().load)
 
 
 async def count(text: str) -> int:
@@ -78,6 +88,49 @@ def require_fit(profile: Profile, tokens: int, snapshot: ConversationSnapshot) -
             constraints=ceil(constraints * factor),
             message=ceil(tokens * factor),
         )
+
+
+class _NotAsked(Exception):
+    """What a message is judged by must be asked first: the profile of this model."""
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model)
+        self.model = model
+
+
+def _admit(tokens: int, asked: Mapping[str, Profile], snapshot: ConversationSnapshot) -> str:
+    """The name of the model that answers a message of so many tokens.
+
+    ``asked`` are profiles by the name that a conversation has for the model. What is known without
+    asking is enough for a message that fits. Raises MessageTooLarge, and :class:`_NotAsked`.
+    """
+    catalogue = wiring.services().catalogue
+    known = catalogue.known.get(snapshot.model or catalogue.known_name())
+    profile = asked.get(snapshot.model) or known
+    if profile is None:
+        raise _NotAsked(snapshot.model)
+    try:
+        require_fit(profile, tokens, snapshot)
+    except MessageTooLarge:
+        if snapshot.model in asked:
+            raise
+        raise _NotAsked(snapshot.model) from None
+    return profile.name
+
+
+async def admitted(text: str, begin: Callable[[Admit, int], Awaitable[T]]) -> T:
+    """What ``begin`` returns, which accepts a message with this text of so many ruler tokens.
+
+    It is called once more if the message's model has to be asked for first.
+    """
+    await _load_ruler()
+    tokens = await count(text)
+    asked: dict[str, Profile] = {}
+    while True:
+        try:
+            return await begin(partial(_admit, tokens, asked), tokens)
+        except _NotAsked as wanted:
+            asked[wanted.model] = await profile_of(wanted.model)
 
 
 _arequire_fit = in_database_thread(require_fit)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from functools import partial
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from chatapp import wiring
-from chatapp.actions.limits import check_size, count, profile_of, require_fit
+from chatapp.actions.limits import admitted, check_size, count
 from chatapp.actions.subject import conversation_of, subject
-from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.messages import pins
-from chatapp.conversations.messages.reading import (
-    alast_reply_has_text,
-    aowned_snapshot_without_tail,
-)
+from chatapp.conversations.messages.reading import alast_reply_has_text
 from chatapp.conversations.turns import beginning, replacing, sending
-from chatapp.errors import MessageTooLarge, NothingToContinue, NothingToStop
+from chatapp.errors import NothingToContinue
 from chatapp.llm.profiles import PINNED_SHARE
 from compression import services as compression_services
+
+Begun = Coroutine[Any, Any, sending.Accepted]
 
 # Not every server continues an unfinished reply, but every model understands this message.
 CONTINUE = "Continue exactly where you stopped."
@@ -30,50 +29,52 @@ async def send(
     client_msg_id: uuid.UUID,
     *,
     last_seen_seq: int | None = None,
-    snapshot: ConversationSnapshot | None = None,
+    beside_held: bool = False,
 ) -> sending.Accepted | sending.Queued:
     """Store a message and begin its turn; return only then.
 
-    ``snapshot``: the conversation's, if already read; its tail is not needed. Raises NotFound,
-    MessageTooLarge before anything is stored, TurnOpen, MovedOn, TooManyReplies and DailyLimit.
+    ``beside_held``: a held message stays held. Raises NotFound, MessageTooLarge before anything is
+    stored, TurnOpen, MovedOn, TooManyReplies and DailyLimit.
     """
-    owned = await subject(user_id, code, snapshot=snapshot)
-    tokens = await count(text)
-    try:
-        await check_size(owned.snapshot, owned.profile, tokens)
-    except MessageTooLarge:
-        # A repeated message is answered as the first time, whatever the room is now.
-        before = await sending.arepeated(user_id, code, client_msg_id)
-        if before is None:
-            raise
-        return before
     runner = wiring.runner()
-    acceptance = sending.aaccept(
-        user_id,
-        code,
-        text=text,
-        client_msg_id=client_msg_id,
-        tokens=tokens,
-        model=owned.profile.name,
-        process_id=runner.process_id,
-        last_seen_seq=last_seen_seq,
-    )
-    result = await runner.begin(acceptance)
+
+    async def begin(admit: sending.Admit, tokens: int) -> sending.Accepted | sending.Queued:
+        acceptance = sending.aaccept(
+            user_id,
+            code,
+            text=text,
+            client_msg_id=client_msg_id,
+            tokens=tokens,
+            admit=admit,
+            process_id=runner.process_id,
+            last_seen_seq=last_seen_seq,
+            beside_held=beside_held,
+        )
+        return await runner.begin(acceptance)
+
+    result = await admitted(text, begin)
     if isinstance(result, sending.Queued):
         await wiring.bus().nudge(result.conversation_id)
     return result
 
 
-async def _first(text: str, client_msg_id: uuid.UUID, model: str) -> beginning.First:
-    profile, tokens = await profile_of(model), await count(text)
-    return beginning.First(
-        text=text,
-        client_msg_id=client_msg_id,
-        tokens=tokens,
-        model=profile.name,
-        process_id=wiring.runner().process_id,
-        require_fit=partial(require_fit, profile, tokens),
-    )
+async def _begun(
+    text: str, client_msg_id: uuid.UUID, acceptance: Callable[[beginning.First], Begun]
+) -> str:
+    """The code of the conversation that begins with this message."""
+    runner = wiring.runner()
+
+    async def begin(admit: sending.Admit, tokens: int) -> sending.Accepted:
+        first = beginning.First(
+            text=text,
+            client_msg_id=client_msg_id,
+            tokens=tokens,
+            process_id=runner.process_id,
+            admit=admit,
+        )
+        return await runner.begin(acceptance(first))
+
+    return (await admitted(text, begin)).code
 
 
 async def begin(user_id: int, text: str, client_msg_id: uuid.UUID, settings: dict[str, str]) -> str:
@@ -82,9 +83,9 @@ async def begin(user_id: int, text: str, client_msg_id: uuid.UUID, settings: dic
     A repeated ``client_msg_id`` returns the first one's. Raises as :func:`send`; no conversation is
     made then.
     """
-    first = await _first(text, client_msg_id, settings["model"])
-    accepted = await wiring.runner().begin(beginning.abegin(user_id, first, settings))
-    return accepted.code
+    return await _begun(
+        text, client_msg_id, lambda first: beginning.abegin(user_id, first, settings)
+    )
 
 
 async def begin_branch(
@@ -97,10 +98,11 @@ async def begin_branch(
     clears_draft: bool = False,
 ) -> str:
     """A branch after message ``seq`` that continues with a message; as :func:`begin`."""
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
-    first = await _first(text, client_msg_id, snapshot.model)
-    branched = beginning.abegin_branch(user_id, code, seq, first, clears_draft=clears_draft)
-    return (await wiring.runner().begin(branched)).code
+    return await _begun(
+        text,
+        client_msg_id,
+        lambda first: beginning.abegin_branch(user_id, code, seq, first, clears_draft=clears_draft),
+    )
 
 
 async def regenerate(user_id: int, code: str, seq: int | None) -> sending.Accepted:
@@ -141,14 +143,13 @@ async def continue_reply(
 
     Raises as :func:`send`, and NothingToContinue.
     """
-    snapshot = await aowned_snapshot_without_tail(user_id, code)
-    if not await alast_reply_has_text(snapshot.conversation_id):
+    if not await alast_reply_has_text(await conversation_of(user_id, code)):
         # A repeated request is answered as the first time: the last reply may now be its own.
         before = await sending.arepeated(user_id, code, client_msg_id)
         if before is None:
             raise NothingToContinue
         return before
-    return await send(user_id, code, CONTINUE, client_msg_id, snapshot=snapshot)
+    return await send(user_id, code, CONTINUE, client_msg_id, beside_held=True)
 
 
 async def edit_queued(user_id: int, code: str, text: str) -> None:
@@ -159,18 +160,24 @@ async def edit_queued(user_id: int, code: str, text: str) -> None:
 
 
 async def send_now(user_id: int, code: str) -> None:
-    """Stop the open turn, so that the queued message is sent. Raises NotFound."""
-    try:
-        await stop(user_id, code)
-    except NothingToStop:
-        # The turn has just ended, perhaps because its process died and left the message queued.
+    """Send the queued or held message; the open turn is stopped for it. Raises NotFound."""
+    turn = await sending.arelease(user_id, code)
+    if turn is not None:
+        wiring.runner().stop(turn)
+    else:
+        # It has just ended, or its process died and left the message queued, or it was held.
         await wiring.runner().send_orphaned_queues()
 
 
 async def stop(user_id: int, code: str) -> None:
-    """End the open turn, whichever process runs it. Raises NotFound, NothingToStop."""
-    _, turn = await sending.arequest_stop(user_id, code)
+    """End the open turn, whichever process runs it. Raises NotFound, NothingToStop.
+
+    A queued message is not sent then, but held until its writer decides.
+    """
+    conversation_id, turn, holds = await sending.arequest_stop(user_id, code, hold=True)
     wiring.runner().stop(turn)
+    if holds:
+        await wiring.bus().nudge(conversation_id)
 
 
 async def pin(user_id: int, code: str, seq: int, *, on: bool) -> None:

@@ -34,14 +34,9 @@ class Subject:
         return replace(self, snapshot=await asnapshot_with_tail(self.conversation_id))
 
 
-async def subject(
-    user_id: int, code: str, *, snapshot: ConversationSnapshot | None = None
-) -> Subject:
-    """The person's conversation without its tail; ``snapshot`` where that is read already.
-
-    Raises NotFound.
-    """
-    snapshot = snapshot or await aowned_snapshot_without_tail(user_id, code)
+async def subject(user_id: int, code: str) -> Subject:
+    """The person's conversation without its tail. Raises NotFound."""
+    snapshot = await aowned_snapshot_without_tail(user_id, code)
     return Subject(snapshot=snapshot, profile=await profile_of(snapshot.model))
 
 

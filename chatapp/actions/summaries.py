@@ -65,9 +65,14 @@ def _by(user_id: int) -> dict[str, Any]:
     return {"author_id": user_id, "transcript": wiring.services().transcript}
 
 
-async def undo(user_id: int, code: str) -> int:
-    """Undo the last change. Raises NotFound, NothingToUndo, StaleSource, StaleVersion."""
-    return await compression_services.undo(await conversation_of(user_id, code), **_by(user_id))
+async def undo(user_id: int, code: str, version: int | None = None) -> int:
+    """Undo the last change, or refuse if ``version`` is not the active one.
+
+    Raises NotFound, NothingToUndo, StaleSource, StaleVersion.
+    """
+    return await compression_services.undo(
+        await conversation_of(user_id, code), expected_version=version, **_by(user_id)
+    )
 
 
 async def redo(user_id: int, code: str) -> int:

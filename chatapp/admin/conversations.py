@@ -13,10 +13,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 
+from chatapp.admin.act_words import act_in_words
+from chatapp.admin.filters import DegradedFilter, DeletedFilter, LooksFilter, WhenFilter
 from chatapp.admin.links import conversation_page, may_read_messages, messages_page, summary_page
-from chatapp.conversations.access_log import PAGES, record_access
+from chatapp.conversations.access_log import record_access
+from chatapp.conversations.summaries.versions import instead_of
 from chatapp.models import AccessRecord, Conversation, Message, Summary
-from chatapp.rendering import labels
+from chatapp.rendering.words import labels
 from chatapp.text.safety import visible
 from compression.admin import (
     Fact,
@@ -34,40 +37,6 @@ EXCERPT = 200
 # Versions and attempts that the page of a conversation lists.
 VERSIONS = 100
 CONVERSATION_PARAMETER = "conversation__id__exact"
-
-
-class DegradedFilter(admin.SimpleListFilter):
-    """A filter by whether the active summary is an extract, written without a model."""
-
-    title = "active summary degraded"
-    parameter_name = "degraded"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The two choices: degraded or not."""
-        return [("yes", "Yes"), ("no", "No")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The rows with this value of the list's annotation."""
-        if self.value() in {"yes", "no"}:
-            return queryset.filter(active_degraded=self.value() == "yes")
-        return queryset
-
-
-class LooksFilter(admin.SimpleListFilter):
-    """A filter by whether somebody looked, or changed something."""
-
-    title = "what"
-    parameter_name = "looks"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """The two choices."""
-        return [("yes", "looks"), ("no", "changes")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """The chosen rows; the record of a look names one of the pages."""
-        if self.value() == "yes":
-            return queryset.filter(what__in=PAGES)
-        return queryset.exclude(what__in=PAGES) if self.value() == "no" else queryset
 
 
 class Shown(ReviewAdmin):
@@ -98,7 +67,7 @@ class ConversationAdmin(Shown):
         RunningFilter,
         DegradedFilter,
         ("model", ShownValuesFilter),
-        ("deleted_at", admin.EmptyFieldListFilter),
+        DeletedFilter,
     )
     list_select_related = ("owner",)
     search_fields = ("title", "code", "owner__username")
@@ -176,7 +145,7 @@ class ConversationAdmin(Shown):
                     "{} · {} · {} · {}",
                     row,
                     labels.status_label(row.status),
-                    labels.cause({"trigger": row.trigger, "restored_from": row.restored_from}),
+                    labels.cause(row.trigger, row.restored_from, instead_of(row)),
                     moment(row.created_at),
                 ),
                 url=summary_page(request, row.pk),
@@ -322,8 +291,8 @@ class MessageAdmin(Shown):
 class AccessRecordAdmin(Shown):
     """Looks at other people's conversations, and changes made in the admin. Nobody edits these."""
 
-    list_display = (moments("at"), "looked", "owned", "name", "what")
-    list_filter = (LooksFilter, "at")
+    list_display = (moments("at"), "looked", "did", "owned", "name")
+    list_filter = (LooksFilter, WhenFilter)
     search_fields = ("viewer_name", "owner_name")
     ordering = ("-at", "-pk")
 
@@ -342,6 +311,11 @@ class AccessRecordAdmin(Shown):
         """The conversation's code; its title is the owner's own words."""
         return str(record.conversation_code or "–")
 
+    @admin.display(description="did what", ordering="what")
+    def did(self, record: AccessRecord) -> str:
+        """The look or the change, in words."""
+        return visible(act_in_words(record.what))
+
     def review(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         """The record on a page of its own."""
         key = obj.conversation_id
@@ -349,13 +323,13 @@ class AccessRecordAdmin(Shown):
             "facts": [
                 Fact(label="When", value=moment(obj.at)),
                 Fact(label="Who", value=self.looked(obj)),
+                Fact(label="Did what", value=self.did(obj)),
                 Fact(label="Whose, or of what", value=self.owned(obj)),
                 Fact(
                     label="Conversation",
                     value=self.name(obj),
                     url=conversation_page(request, key) if key else "",
                 ),
-                Fact(label="What", value=obj.what),
             ]
         }
 

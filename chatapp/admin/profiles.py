@@ -22,6 +22,7 @@ from chatapp.admin.acts import Recorded
 from chatapp.conversations.profiles import OPERATOR, forget, in_force, lessons
 from chatapp.llm.lessons import Lesson
 from chatapp.llm.profiles import SMALLEST_WINDOW
+from chatapp.llm.servers.names import server_of
 from chatapp.models import ModelProfile
 from chatapp.profile_store import TAUGHT
 from chatapp.text.safety import visible
@@ -113,7 +114,8 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
     @admin.display(description="learned")
     def taught(self, profile: ModelProfile) -> str:
         """The lessons that requests follow."""
-        found = in_force(profile, window=settings.CONTEXT_WINDOW)
+        window = None if server_of(profile.name) else settings.CONTEXT_WINDOW
+        found = in_force(profile, window=window)
         return ", ".join(f"{_label(name)}: {_told(value)}" for name, value in sorted(found.items()))
 
     @admin.display(description="where each figure comes from")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -29,10 +30,25 @@ def definition_tokens(counter: TokenCounter, definitions: Sequence[Mapping[str, 
     """Ruler tokens of the definitions of tools, as they are sent; 0 if there are none."""
     if not definitions:
         return 0
-    return _counted(counter.count, json.dumps(list(definitions), ensure_ascii=False))
+    return CachingCounter(counter).count(json.dumps(list(definitions), ensure_ascii=False))
 
 
-@lru_cache(maxsize=32)
-def _counted(count: Callable[[str], int], text: str) -> int:
-    """The count of a text that comes with each request, and may be long."""
+@dataclass(frozen=True, slots=True)
+class CachingCounter:
+    """A ruler that counts no text twice, for texts that come with each request and each screen."""
+
+    counter: TokenCounter
+
+    @property
+    def estimated(self) -> bool:
+        """Whether there is no table to count with."""
+        return self.counter.estimated
+
+    def count(self, text: str) -> int:
+        """Ruler tokens of a text."""
+        return _cached_count(self.counter.count, text)
+
+
+@lru_cache(maxsize=512)
+def _cached_count(count: Callable[[str], int], text: str) -> int:
     return count(text)

@@ -1,8 +1,8 @@
-"""Redaction of the tokens of sign-in links in log records.
+"""Redaction of the tokens of sign-in links and shared links in log records.
 
-Django logs the path of a refused request, other servers that of every request. An unused token
-would let a reader of the log sign in. So it is removed from the record itself, before any handler
-sees it.
+Django logs the path of a refused request, other servers that of every request. With an unused token
+a reader of the log could sign in, or read a shared conversation. So it is removed from the record
+itself, before any handler sees it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 # Up to the end of the path; also when quoted, as in a `next` parameter.
 _TOKEN = re.compile(
-    r"((?:/|%2F)link(?:/|%2F)[^/%\s]*(?:/|%2F))(?!\[token])[^/%?&\s\"'<>,;)]+", re.IGNORECASE
+    r"((?:/|%2F)(?:link(?:/|%2F)[^/%\s]*|s)(?:/|%2F))(?!\[token])[^/%?&\s\"'<>,;)]+",
+    re.IGNORECASE,
 )
 _REPLACEMENT = r"\1[token]"
 
 
 def without_tokens(text: str) -> str:
-    """The text with the token of each sign-in link replaced by a word."""
+    """The text with the token of each sign-in link and shared link replaced by a word."""
     return _TOKEN.sub(_REPLACEMENT, text)
 
 

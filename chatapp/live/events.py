@@ -78,6 +78,8 @@ class Delta(Event):
     text: str
     reasoning_offset: int = 0
     reasoning: str = ""
+    seconds: float | None = None
+    """The time that the model thought, once its text has begun."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +149,8 @@ class CompressionProgress(Event):
     """First and last message of this part; 0 if unknown."""
     seconds_left: int | None = None
     """Estimate from the finished parts; None while there is none."""
+    lines: tuple[str, ...] = ()
+    """The newest lines of the part that was finished last."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, is_dataclass
 from datetime import datetime
 from typing import Any
 
+from compression.planning.presets import Figures, preset_of
+
 
 def as_json(value: Any) -> Any:
     """The value for JSON: times as ISO 8601 in UTC, dataclasses as objects, others unchanged."""
@@ -69,7 +71,7 @@ class MessageView(View):
     tool_call_id: str = ""
     tool_name: str = ""
     seconds: float | None = None
-    """The time that a tool took for its result; None if unknown."""
+    """The time that a tool took for its result, or the model for its reasoning; None if unknown."""
     approvals: list[ApprovalView] = field(default_factory=list)
     """The questions about calls in ``tool_calls``, oldest first."""
     token_count: int = 0
@@ -110,8 +112,7 @@ class TurnView(View):
     """Why the reply is late: the error after which the model server is asked again."""
     finish_reason: str = ""
     usage: dict[str, Any] = field(default_factory=dict)
-    """prompt_tokens, completion_tokens, cached_tokens, cost (US dollars), each None when
-    unknown."""
+    """prompt_tokens, completion_tokens, cached_tokens, cost (US dollars); None if unknown."""
     ruler_tokens: int = 0
     """Tokens of the reply by our own ruler, if the model server does not report them."""
 
@@ -147,6 +148,8 @@ class CompressionView(View):
     """First and last message of this part; 0 if unknown."""
     seconds_left: int | None = None
     """Estimate until the run is done; None if there is none."""
+    lines: list[str] = field(default_factory=list)
+    """The newest lines of the part that was finished last, as far as known."""
     interrupted: bool = False
     """The last run was requested by the owner and ended with its process."""
     version: int = 0
@@ -154,6 +157,8 @@ class CompressionView(View):
     """``seq`` of the last message that the summary stands for; 0 for none."""
     summary: str = ""
     """Rendered Markdown of the active summary."""
+    made_by: str = ""
+    """The trigger of the active version; empty if there is none."""
     compressed_at: datetime | None = None
     message_count: int = 0
     """Messages that the active summary stands for."""
@@ -164,8 +169,7 @@ class CompressionView(View):
     """A person edited the summary after the model wrote it."""
     degraded: bool = False
     extracted: list[dict[str, Any]] = field(default_factory=list)
-    """The parts that an extract wrote because no model could: part, parts, first_seq, through_seq
-    and reason of each."""
+    """The parts that an extract wrote: part, parts, first_seq, through_seq, reason of each."""
     can_undo: bool = False
     undoes: str = ""
     """The trigger of the version that Undo takes back."""
@@ -175,6 +179,8 @@ class CompressionView(View):
     truncated_through: int = 0
     truncated_count: int = 0
     """Messages after the boundary that the model does not see."""
+    truncated_tokens: int = 0
+    """Ruler tokens of these messages."""
     truncated_because: str = ""
     """The reason, as the end of a sentence."""
     mask_batch: int = 0
@@ -185,6 +191,15 @@ class CompressionView(View):
     """How many of them are results of tools; the others are calls whose arguments were cut."""
     masked_tokens: int = 0
     """Ruler tokens that their masks free."""
+    preview: int = 0
+    """The preview that waits to be applied or discarded; 0 for none."""
+    preview_current: bool = False
+    """It can be applied: the summary has not changed since it was written."""
+    preview_messages: int = 0
+    """Messages that it would summarise."""
+    preview_tokens_before: int = 0
+    preview_tokens_after: int = 0
+    """Ruler tokens of these messages, and of its text."""
     off: bool = False
     """The conversation is compressed only when its owner asks for it."""
 
@@ -201,6 +216,8 @@ class Carried:
 
 #: Share of the budget above which the definitions of tools deserve a warning.
 MUCH_FOR_TOOLS = 0.1
+#: Share of the budget from which the page warns that the conversation is nearly full.
+NEARLY_FULL = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +241,27 @@ class ContextView(View):
     threshold: float
     estimated: bool = False
     """Counted without a tokenizer; shown with ``~``."""
+    unavailable: str = ""
+    """Why the model cannot be asked, as a sentence: its connection is gone, for instance."""
+
+    @property
+    def nearly_full(self) -> bool:
+        """Whether a new conversation should be offered before nothing can be sent any more."""
+        return self.usage >= NEARLY_FULL
+
+    @property
+    def share(self) -> float:
+        """Share of the window: the percentage on the screen."""
+        return round(self.total / max(1, self.window), 4)
+
+    @property
+    def limit(self) -> int:
+        """Tokens of a request at which a summary is written."""
+        return round(self.threshold * self.budget)
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields, and the percentage on the screen as a share."""
+        return {**super().as_json(), "share": self.share}
 
     @property
     def tools_share(self) -> float:
@@ -250,12 +288,38 @@ class ConversationView(View):
     draft: str = ""
     queued: bool = False
     """The draft is sent when the open turn ends."""
+    held: bool = False
+    """The draft was queued when its reply was stopped: it waits for a decision."""
     pinned: bool = False
     archived: bool = False
     threshold: float | None = None
     keep_turns: int | None = None
     """Both None: the deployment's default."""
     compression_off: bool = False
+    temperature: float | None = None
+    reasoning_effort: str = ""
+    answer_tokens: int | None = None
+    """None and empty, here and in the two fields above: the model's own choice."""
+    preview_first: bool = False
+    """The owner looks at each summary before it is applied."""
+    project: str = ""
+    """The slug of its project; empty for none."""
+
+    @property
+    def preset(self) -> str:
+        """The preset of compression with its settings; see :mod:`compression.planning.presets`."""
+        return preset_of(
+            Figures(
+                threshold=self.threshold,
+                keep_turns=self.keep_turns,
+                compression_off=self.compression_off,
+            )
+        )
+
+    @property
+    def in_box(self) -> str:
+        """The text that the message box begins with: a waiting message is shown above it."""
+        return "" if self.queued or self.held else self.draft
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +336,13 @@ class ConversationLink(View):
     """A reply has ended since the owner last looked."""
     begun_as: str = ""
     """``branch`` or ``continuation`` if the conversation was made from another one."""
+    project: str = ""
+    """The slug of its project; empty for none."""
+    project_name: str = ""
+    colour: str = ""
+    """The project's."""
+    part: int = 1
+    """Its number among the parts that continue one another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,6 +353,27 @@ class Origin(View):
     """As in :class:`ConversationLink`."""
     code: str
     title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartView(View):
+    """The place of a conversation among the parts of a longer one."""
+
+    part: int = 1
+    of: str = ""
+    """The title of the first part."""
+    continued_in: list[str] = field(default_factory=list)
+    """Codes of the parts that continue this one."""
+
+    @property
+    def previous(self) -> int:
+        """The number of the part before this one."""
+        return self.part - 1
+
+    @property
+    def following(self) -> int:
+        """The number of the parts that continue this one."""
+        return self.part + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,6 +392,7 @@ class PageView(View):
     has_newer: bool = False
     origin: Origin | None = None
     """None if it was made from no other conversation, or that one was deleted."""
+    part: PartView = PartView()
 
     def turn_of(self, seq: int) -> TurnView | None:
         """The ended turn whose last message is ``seq``, if the page has anything to say of it."""

@@ -1,23 +1,19 @@
-"""The activity log: one JSON line for each model call. It holds no text of anyone, and no key.
+"""The recorder of model calls: every request that goes out becomes one :class:`Call`.
 
-There is one file a day, ``activity-YYYY-MM-DD.jsonl``. Each line is written with one append, so
-that several processes may share a file.
+A request that is sent again is a call of its own. :mod:`chatapp.activity` writes the calls down.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import logging
-import os
 import time
-from collections.abc import AsyncIterator, Iterator
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from chatapp.llm.client import (
     ChatRequest,
@@ -26,25 +22,29 @@ from chatapp.llm.client import (
     LLMClient,
     ModelInfo,
     OnTokens,
+    TextChunk,
+    TokenUsage,
+    ToolCall,
     WholeReply,
     collect,
 )
 from compression.exceptions import UserFacingError
 
-logger = logging.getLogger(__name__)
+Kind = Literal["chat", "summary", "probe", "title"]
+#: The end of a call whose reader left before the reply had ended, mostly because of Stop.
+STOPPED = "stopped"
+#: Seconds for which the end of a call waits for its line; a slow disk holds up nobody longer.
+PATIENCE = 1.0
 
-#: Limits of what a page shows of one conversation: calls, bytes read (a megabyte holds about 3,000
-#: calls), and files.
-MOST_CALLS = 200
-MOST_READ_BYTES = 8 * 1024 * 1024
-MOST_FILES = 90
+#: US dollars of a model's call; None if its price is unknown.
+CostOf = Callable[[str, TokenUsage], float | None]
 
 _subject: ContextVar[dict[str, Any] | None] = ContextVar("subject", default=None)
 
 
 @contextmanager
 def about(**subject: Any) -> Iterator[None]:
-    """A context in which calls are logged with these fields (conversation, turn, purpose …)."""
+    """A context in which calls belong to these: ``conversation`` and ``turn`` by id, ``kind``."""
     token = _subject.set({**(_subject.get() or {}), **subject})
     try:
         yield
@@ -58,147 +58,162 @@ def conversation() -> int | None:
     return found if isinstance(found, int) else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """The latest calls of one conversation."""
-
-    calls: list[dict[str, Any]]
-    """Records as written, newest first."""
-    complete: bool
-    """False: older calls may exist that were not read."""
+def turn() -> int | None:
+    """The turn that calls in this context are made for; None if there is none."""
+    found = (_subject.get() or {}).get("turn")
+    return found if isinstance(found, int) else None
 
 
-def calls_of(directory: str, conversation_id: int) -> Calls:
-    """A conversation's calls in the log, read backwards from the newest file, within limits.
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One request that went out, and what came of it."""
 
-    Synchronous. Skips lines that are no records. Empty if there is no log.
-    """
-    found: list[dict[str, Any]] = []
-    left = MOST_READ_BYTES
-    # Every line of this conversation contains these bytes, so that few lines must be decoded.
-    mark = f'"conversation": {conversation_id}'.encode()
-    folder = Path(directory) if directory else None
-    files = sorted(folder.glob("activity-*.jsonl"), reverse=True) if folder else []
-    for path in files[:MOST_FILES]:
-        for line in _lines_backwards(path, left):
-            left -= len(line) + 1
-            if mark in line and (record := _record(line, conversation_id)) is not None:
-                found.append(record)
-                if len(found) == MOST_CALLS:
-                    return Calls(calls=found, complete=False)
-        if left <= 0:
-            return Calls(calls=found, complete=False)
-    return Calls(calls=found, complete=len(files) <= MOST_FILES)
+    request: Mapping[str, Any]
+    """The body as sent."""
+    known_as: str = ""
+    """The model's name here, if it differs from the one in the request: with its server's name."""
+    kind: str = "chat"
+    conversation_id: int | None = None
+    turn: int | None = None
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    begun: float = field(default_factory=time.monotonic)
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = ""
+    usage: TokenUsage | None = None
+    cost: float | None = None
+    duration: float = 0.0
+    """Seconds from the request to the end of its reply."""
+    first_token: float | None = None
+    """Seconds from the request to the first piece of its reply; None if none came."""
+    error: dict[str, str] | None = None
+    """``code``, ``message`` and, where the server gave one, its own words as ``provider``."""
 
+    @property
+    def model(self) -> str:
+        """The model's name here."""
+        return self.known_as or str(self.request.get("model") or "")
 
-def _lines_backwards(path: Path, most: int) -> Iterator[bytes]:
-    """The lines in the last ``most`` bytes of a file, last first; none if the file is gone."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - most))
-            lines = file.read(most).splitlines()
-    except OSError as error:
-        logger.warning("The activity log cannot be read: %s.", error.strerror)
-        return
-    yield from reversed(lines)
-
-
-def _record(line: bytes, conversation_id: int) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except ValueError:
-        # A line of another program, or the first line, cut by the limit of bytes.
-        return None
-    if not isinstance(record, dict) or record.get("conversation") != conversation_id:
-        return None
-    return record
+    def take(self, chunk: Chunk) -> None:
+        """Note a piece of the reply."""
+        if isinstance(chunk, Finished):
+            self.finish_reason, self.usage = chunk.finish_reason, chunk.usage
+            self.tool_calls = chunk.tool_calls
+            if chunk.error is not None:
+                self.error = told(chunk.error)
+            return
+        if self.first_token is None:
+            self.first_token = time.monotonic() - self.begun
+        (self.text if isinstance(chunk, TextChunk) else self.reasoning).append(chunk.text)
 
 
-class ActivityLog:
-    """Appends records; with an empty ``directory``, writes nothing."""
+class Log(Protocol):
+    """The place that calls are written to."""
 
-    def __init__(self, directory: str) -> None:
-        self._directory = Path(directory) if directory else None
-        self._failing = False
+    def put(self, call: Call) -> asyncio.Future[None] | None:
+        """Write a call that has ended, and never raise. The future is done when it is written."""
 
-    async def write(self, record: dict[str, Any]) -> None:
-        """Append one line. A failure, such as a full disk, is logged once and raises nothing."""
-        if self._directory is not None:
-            await asyncio.to_thread(self._append, record)
+    async def aclose(self) -> None:
+        """Wait for what is being written."""
 
-    def _append(self, record: dict[str, Any]) -> None:
-        assert self._directory is not None
-        now = datetime.now(UTC)
-        # ASCII only, so that a line separator or escape sequence in a name cannot break the line.
-        line = json.dumps({"at": now.isoformat(), **record}, ensure_ascii=True, default=str)
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            path = self._directory / f"activity-{now:%Y-%m-%d}.jsonl"
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(descriptor, line.encode("ascii") + b"\n")
-            finally:
-                os.close(descriptor)
-            self._failing = False
-        except OSError as error:
-            if not self._failing:
-                logger.warning("The activity log cannot be written: %s.", error.strerror)
-            self._failing = True
+
+def told(error: Exception) -> dict[str, str]:
+    """An error as a line of the log has it."""
+    if not isinstance(error, UserFacingError):
+        return {"code": "internal_error", "message": type(error).__name__}
+    words = {"code": error.code, "message": error.message}
+    provider = error.fields.get("provider_message")
+    return {**words, "provider": str(provider)} if provider else words
+
+
+class _Attempts:
+    """The requests of one model call. Each is put into the log when it has ended."""
+
+    def __init__(self, model: str, log: Log, cost_of: CostOf) -> None:
+        self._model = model
+        self._log = log
+        self._cost_of = cost_of
+        self._open: Call | None = None
+        self._written: asyncio.Future[None] | None = None
+        self._about = _subject.get() or {}
+
+    def sent(self, body: Mapping[str, Any]) -> None:
+        """A request is about to go out."""
+        self._open = Call(
+            request=body,
+            known_as=self._model,
+            kind=self._about.get("kind") or "chat",
+            conversation_id=self._about.get("conversation"),
+            turn=self._about.get("turn"),
+        )
+
+    def refused(self, error: Exception) -> None:
+        """The open request got no reply."""
+        self.end(told(error))
+
+    def take(self, chunk: Chunk) -> None:
+        """Note a piece of the reply to the open request."""
+        if self._open is not None:
+            self._open.take(chunk)
+
+    def end(self, error: dict[str, str] | None = None) -> None:
+        """The open request has ended. Without ``error`` and finish reason it was stopped."""
+        call, self._open = self._open, None
+        if call is None:
+            return
+        call.duration = time.monotonic() - call.begun
+        if not call.finish_reason:
+            # What is raised after the reply's end is its reader's.
+            call.error = error or call.error
+        if call.error is None and not call.finish_reason:
+            call.error = {"code": STOPPED, "message": "Stopped before the reply had ended."}
+        if call.usage is not None:
+            call.cost = self._cost_of(call.model, call.usage)
+        self._written = self._log.put(call)
+
+    async def written(self, seconds: float) -> None:
+        """Wait until the last line is written, for at most so many seconds."""
+        if self._written is not None:
+            await asyncio.wait({self._written}, timeout=seconds)
+
+
+def _no_cost(model: str, usage: TokenUsage) -> float | None:
+    return None
 
 
 class RecordedClient:
-    """An :class:`chatapp.llm.client.LLMClient` that logs every call."""
+    """An :class:`chatapp.llm.client.LLMClient` that logs every request that ``client`` sends.
 
-    def __init__(self, client: LLMClient, log: ActivityLog) -> None:
+    What is refused before it goes out, as for a connection that is gone, is no call.
+    """
+
+    def __init__(self, client: LLMClient, log: Log, cost_of: CostOf = _no_cost) -> None:
         self._client = client
         self._log = log
+        self._cost_of = cost_of
 
     @asynccontextmanager
     async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
         """See :meth:`chatapp.llm.client.LLMClient.stream`."""
-        record: dict[str, Any] = {
-            "call": "chat",
-            **(_subject.get() or {}),
-            "model": request.model,
-            "messages": len(request.messages),
-            "status": "closed",
-        }
-        async with self._recorded(record), self._client.stream(request) as chunks:
-            yield self._watched(chunks, record, time.monotonic())
-
-    @asynccontextmanager
-    async def _recorded(self, record: dict[str, Any]) -> AsyncIterator[None]:
-        """Write the record when the call has ended, with its result and duration."""
-        begun = time.monotonic()
+        attempts = _Attempts(request.model, self._log, self._cost_of)
+        sent = replace(request, attempts=attempts)
         try:
-            yield
-        except UserFacingError as error:
-            record |= {"status": "failed", "error": error.code}
-            raise
-        except asyncio.CancelledError:
-            record["status"] = "cancelled"
+            async with self._client.stream(sent) as chunks:
+                yield self._watched(chunks, attempts)
+        except Exception as error:
+            attempts.end(told(error))
             raise
         finally:
-            record["seconds"] = round(time.monotonic() - begun, 3)
-            await asyncio.shield(self._log.write(record))
+            attempts.end()
+            await attempts.written(PATIENCE)
 
     async def _watched(
-        self, chunks: AsyncIterator[Chunk], record: dict[str, Any], begun: float
+        self, chunks: AsyncIterator[Chunk], attempts: _Attempts
     ) -> AsyncIterator[Chunk]:
         async for chunk in chunks:
-            if "first_token_seconds" not in record:
-                record["first_token_seconds"] = round(time.monotonic() - begun, 3)
-            if isinstance(chunk, Finished):
-                record |= {"status": "finished", "finish_reason": chunk.finish_reason}
-                if chunk.error is not None:
-                    record["error"] = chunk.error.code
-                if chunk.usage is not None:
-                    record |= {
-                        "prompt_tokens": chunk.usage.prompt_tokens,
-                        "completion_tokens": chunk.usage.completion_tokens,
-                        "cached_tokens": chunk.usage.cached_tokens,
-                    }
+            attempts.take(chunk)
             yield chunk
 
     async def complete(self, request: ChatRequest, on_tokens: OnTokens | None = None) -> WholeReply:
@@ -206,13 +221,10 @@ class RecordedClient:
         return await collect(self.stream(request), on_tokens)
 
     async def models(self) -> tuple[ModelInfo, ...]:
-        """See :meth:`chatapp.llm.client.LLMClient.models`."""
-        record: dict[str, Any] = {"call": "models", **(_subject.get() or {}), "status": "closed"}
-        async with self._recorded(record):
-            listed = await self._client.models()
-            record |= {"status": "finished", "models": len(listed)}
-            return listed
+        """See :meth:`chatapp.llm.client.LLMClient.models`; a listing is no call of a model."""
+        return await self._client.models()
 
     async def aclose(self) -> None:
-        """Close the client."""
+        """Close the client, and wait for the last lines."""
         await self._client.aclose()
+        await self._log.aclose()

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from chatapp.llm.client import LLMClient, ModelInfo
 from chatapp.llm.errors import LLMError, ModelUnknown
+from chatapp.llm.figures import PriceLookup, resolved
 from chatapp.llm.known_profiles import KnownProfiles
 from chatapp.llm.model_list import ModelList
 from chatapp.llm.profiles import (
     DEFAULT_WINDOW,
-    PriceFigures,
     Profile,
-    ProfileFigures,
     ProfileStore,
-    resolve_profile,
 )
+from chatapp.llm.servers.names import parted, server_of
+from chatapp.llm.servers.others import Asked, OtherServers
+from compression.planning.projection import Report
+from compression.tokens import calibrate
 
 logger = logging.getLogger(__name__)
-
-PriceLookup = Callable[[Iterable[str]], Mapping[str, PriceFigures]]
 
 
 class Catalogue:
     """The models behind one client, and what is known of them, kept in ``store``.
 
-    ``prices`` looks models up in the price data, all at once, which may take a second; ``clock``
-    gives seconds that never run backwards.
+    ``window`` is the operator's for the models of the chat's own server. ``others`` are the other
+    servers that settings name, see :class:`OtherServers`. ``prices`` looks models up in the price
+    data, all at once, which may take a second; ``clock`` gives seconds that never run backwards.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Catalogue:
         chat_model: str = "",
         window: int | None = None,
         prices: PriceLookup | None = None,
+        others: Mapping[str, Asked] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -49,12 +50,16 @@ class Catalogue:
         self._window = window
         self._prices = prices
         self._list = ModelList(client.models, self._heard, clock)
-        self._known = KnownProfiles(store, clock)
+        self.store_usage = store.astore_usage
+        """Stores what was learned from reports. Never raises for the database."""
+        self.known = KnownProfiles(store, clock)
+        """What is known without asking anybody."""
+        self.others = OtherServers(others or {}, store, self.known, clock)
 
     @property
     def revision(self) -> int:
         """Rises whenever what is known of a model changes, and with it the figures of screens."""
-        return self._known.revision
+        return self.known.revision
 
     async def default_name(self) -> str:
         """The model of a conversation that names none: the setting, else the server's first.
@@ -72,7 +77,7 @@ class Catalogue:
 
     async def names(self) -> list[str]:
         """The models to choose from, as last heard; asks nobody."""
-        await self._known.arecall()
+        await self.known.arecall()
         names = self._list.names or await self._store.anames()
         if self._chat_model and self._chat_model not in names:
             names.insert(0, self._chat_model)
@@ -85,29 +90,33 @@ class Catalogue:
     def known_profile(self, name: str) -> Profile:
         """The profile of a model without asking; the defaults for one never heard of."""
         name = name or self._presumed_name()
-        return self._known.get(name) or Profile(name=name, window=self._window or DEFAULT_WINDOW)
+        window = None if server_of(name) else self._window
+        return self.known.get(name) or Profile(name=name, window=window or DEFAULT_WINDOW)
 
     def recall(self) -> None:
         """Know what is stored of each model; see :meth:`KnownProfiles.recall`."""
-        self._known.recall()
+        self.known.recall()
 
     def reread(self, name: str) -> None:
         """Know what is stored of one model by now; see :meth:`KnownProfiles.reread`."""
-        self._known.reread(name or self._presumed_name())
+        self.known.reread(name or self._presumed_name())
 
     async def profile(self, name: str) -> Profile:
         """The profile of a model; with its server silent, the stored one or the defaults."""
         name = name or await self.default_name()
-        if believed := self._known.believed(name):
+        if believed := self.known.believed(name):
             return believed
-        await self.ask()
+        model, server = parted(name)
+        await (self.others.ask(server) if server else self.ask())
         stored = await self._store.aprofile(name)
         if stored is None:
             # The server does not list it, or does not answer.
-            await self._store.astore_figures(await _resolved([ModelInfo(name=name)], self._prices))
+            prices = None if server else self._prices
+            figures = await resolved([ModelInfo(name=model)], prices, server=server)
+            await self._store.astore_figures(figures)
             stored = await self._store.aprofile(name)
         assert stored is not None
-        self._known.believe(stored)
+        self.known.believe(stored)
         return stored
 
     async def ask(self) -> None:
@@ -123,7 +132,7 @@ class Catalogue:
         ``more`` are models to know of besides the default one; empty names are passed over.
         """
         try:
-            await self._known.arecall()
+            await self.known.arecall()
             for name in (await self.default_name(), *filter(None, more)):
                 await self.profile(name)
         except LLMError as error:
@@ -131,54 +140,37 @@ class Catalogue:
 
     async def learn(self, name: str, fact: str, value: Any, *, named: bool = True) -> None:
         """Note what a server taught us: what it refuses, or its window; ``named``: in figures."""
+        # Reports that came before must not soften what is learned now.
+        await self._store.astore_usage()
         await self._store.alearn(name, fact, value, named=named)
-        self._known.doubt(name)
+        self.known.doubt(name)
         await self.profile(name)
 
     async def calibrate(self, profile: Profile, *, reported: int, counted: int) -> None:
         """Learn from the prompt tokens that the provider reported for ``counted`` ruler tokens.
 
-        Never raises for the database: a reply that has come whole is not lost for a figure.
+        This process counts with it at once; :meth:`store_usage` stores it. Never raises for the
+        database: a reply that has come whole is not lost for a figure.
         """
         if reported <= 0 or counted <= 0:
             return
-        factor = await self._store.alearn_usage(profile.name, reported=reported, counted=counted)
+        self._store.note_usage(profile.name, Report(counted=counted, reported=reported))
         # Screens count with what is known without asking: what they are told next is right.
-        if factor is not None:
-            known = self._known.get(profile.name) or profile
-            self._known.know(replace(known, calibration=factor))
+        known = self.known.get(profile.name) or profile
+        factor = calibrate(known.calibration, reported, counted)
+        self.known.know(replace(known, calibration=factor))
+        if reported > known.window:
+            # The window must be larger, which the next request should know.
+            await self._store.astore_usage()
 
     def _presumed_name(self) -> str:
         """The default model, or before that is known the one that it was when last asked."""
-        return self.known_name() or self._known.first_stored
+        return self.known_name() or self.known.first_stored
 
     async def _heard(self, listed: Sequence[ModelInfo]) -> None:
         """Store the figures of a new list, and know what is stored of its models."""
-        await self._store.astore_figures(await _resolved(listed, self._prices), complete=True)
+        await self._store.astore_figures(await resolved(listed, self._prices), complete=True)
         names = {one.name for one in listed}
         for stored in await self._store.aprofiles():
             if stored.name in names:
-                self._known.know(stored)
-
-
-async def _resolved(
-    models: Sequence[ModelInfo], prices: PriceLookup | None
-) -> dict[str, dict[str, Any]]:
-    """The figures of these models as they are stored, by name."""
-    names = [one.name for one in models]
-    known = await asyncio.to_thread(prices, names) if prices and names else {}
-    return {
-        one.name: _fields(resolve_profile(one.name, one, prices=known.get(one.name)))
-        for one in models
-    }
-
-
-def _fields(figures: ProfileFigures) -> dict[str, Any]:
-    return {
-        "window": figures.window,
-        "max_output_tokens": figures.max_output_tokens,
-        "input_price": figures.input_price,
-        "cached_input_price": figures.cached_input_price,
-        "output_price": figures.output_price,
-        "sources": dict(figures.sources),
-    }
+                self.known.know(stored)

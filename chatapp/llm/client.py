@@ -14,6 +14,16 @@ from typing import Any, Protocol
 from chatapp.llm.errors import LLMError, MalformedReply
 
 
+class Attempts(Protocol):
+    """The log of the requests that one model call sends: the first, and each retry."""
+
+    def sent(self, body: Mapping[str, Any]) -> None:
+        """A request with this body is about to go out."""
+
+    def refused(self, error: Exception) -> None:
+        """The last request got no reply."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One model call."""
@@ -25,12 +35,20 @@ class ChatRequest:
     """OpenAI-style tool definitions; if empty, no tool is offered."""
     max_tokens: int | None = None
     """Most tokens of the reply; None leaves it to the server."""
+    temperature: float | None = None
+    reasoning_effort: str = ""
+    """``low``, ``medium`` or ``high``. Both dropped for servers that refuse them; None and empty
+    leave them to the server."""
     response_format: Mapping[str, Any] | None = None
     """OpenAI-style ``response_format``; dropped for servers that refuse it."""
     include_usage: bool = True
     """Ask for token counts at the end of the stream; dropped for servers that refuse it."""
+    summary: bool = False
+    """The reply becomes a summary: only such requests go to the server that is for summaries."""
     on_retry: Callable[[LLMError, float], object] | None = field(default=None, compare=False)
     """Called before each retry with the reason and the seconds until then."""
+    attempts: Attempts | None = field(default=None, compare=False)
+    """Told of every request that goes out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

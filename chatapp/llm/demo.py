@@ -94,6 +94,8 @@ class DemoClient:
     @asynccontextmanager
     async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
         """Answer word by word. Raises ContextOverflow for a request above the window."""
+        if request.attempts is not None:
+            request.attempts.sent(_as_body(request))
         words, finished = await asyncio.to_thread(self._answer, request)
         chunks = self._paced(words, finished)
         try:
@@ -246,12 +248,23 @@ def _table(seen: Seen, prompt_tokens: int) -> str:
     )
 
 
-def _list(_seen: Seen, _prompt_tokens: int) -> str:
+def _list(seen: Seen, _prompt_tokens: int) -> str:
+    if not seen.summary:
+        worth = (
+            "1. **State a rule**, to see later that it stands in the summary, word for word.\n"
+            "2. **Go on for some messages**, longer ones for a quick result. `/compact` then "
+            "compresses what is old enough.\n"
+            "3. **Look at the bar** above: once it passes its mark, the next message is "
+            "preceded by a compression.\n\n"
+        )
+    else:
+        worth = (
+            "1. **State a rule** and see that it stands in the next summary, word for word.\n"
+            "2. **Open the summary** that stands in for the older messages, line by line.\n"
+            "3. **Edit or undo** the summary, and see in my next reply what I know then.\n\n"
+        )
     return (
-        "Three things worth trying here:\n\n"
-        "1. **State a rule** and see that it stands in the summary later, word for word.\n"
-        "2. **Compress now**, by writing `/compact`, and open the summary that it made.\n"
-        "3. **Edit or undo** the summary, and see in my next reply what I know then.\n\n"
+        f"Three things worth trying here:\n\n{worth}"
         "What a summary says can be reviewed line by line; each line names the messages it "
         "comes from. What you write into it yourself is never changed by a later compression."
     )
@@ -304,3 +317,13 @@ def _short(text: str, length: int = 200) -> str:
 
 def _many(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _as_body(request: ChatRequest) -> dict[str, Any]:
+    """The request as it would be sent to a server."""
+    body: dict[str, Any] = {"model": request.model, "messages": list(request.messages)}
+    if request.tools:
+        body["tools"] = list(request.tools)
+    if request.max_tokens is not None:
+        body["max_tokens"] = request.max_tokens
+    return body

@@ -223,7 +223,7 @@ class ReplyCut(LLMError):
 
     code = "llm_cut"
     retryable = True
-    default_message = "The reply broke off before it was finished. The text so far is kept; retry."
+    default_message = "The reply broke off before it was finished."
 
 
 class EmptyReply(LLMError):

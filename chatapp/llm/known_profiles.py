@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from chatapp.llm.profiles import Profile, ProfileStore
+from chatapp.llm.servers.names import server_of
 
 #: Seconds for which a profile is believed without a look at the database: an operator's change, or
 #: what another process has learned, counts so soon.
@@ -21,7 +22,7 @@ class KnownProfiles:
         self.revision = 0
         """Rises whenever what is known of a model changes."""
         self.first_stored = ""
-        """Of the stored models that the server had when last asked, the first."""
+        """Of the stored models that the chat's server had when last asked, the first."""
         self._store = store
         self._clock = clock
         self._profiles: dict[str, Profile] = {}
@@ -84,6 +85,6 @@ class KnownProfiles:
         for one in stored:
             # What was found out meanwhile is newer.
             self._profiles.setdefault(one.name, one)
-            if one.available:
+            if one.available and not server_of(one.name):
                 self.first_stored = self.first_stored or one.name
         self._recalled = True

@@ -15,6 +15,7 @@ from chatapp.llm.client import (
     without_tools,
 )
 from chatapp.llm.errors import LLMError
+from compression.planning.projection import Report
 from compression.types import Sizes
 
 #: Tokens: the default of small local servers.
@@ -39,6 +40,8 @@ class Profile:
     supports_system_role: bool = True
     supports_json_schema: bool = True
     supports_usage: bool = True
+    supports_temperature: bool = True
+    supports_reasoning_effort: bool = True
     reasoning_back: str = "tool_turns"
     """When its reasoning is sent back to it: ``never``, ``tool_turns`` or ``always``."""
     calibration: float = 1.1
@@ -85,6 +88,8 @@ class Profile:
         messages: Sequence[Message],
         *,
         max_tokens: int,
+        temperature: float | None = None,
+        reasoning_effort: str = "",
         tools: Sequence[Mapping[str, Any]] = (),
         response_format: Mapping[str, Any] | None = None,
         on_retry: Callable[[LLMError, float], object] | None = None,
@@ -94,6 +99,8 @@ class Profile:
             model=self.name,
             messages=self.messages(messages),
             max_tokens=max_tokens,
+            temperature=temperature if self.supports_temperature else None,
+            reasoning_effort=reasoning_effort if self.supports_reasoning_effort else "",
             tools=tuple(tools) if self.supports_tools else (),
             response_format=response_format if self.supports_json_schema else None,
             include_usage=self.supports_usage,
@@ -162,8 +169,11 @@ class ProfileStore(Protocol):
     async def alearn(self, name: str, fact: str, value: Any, *, named: bool) -> None:
         """Store what a refusal taught about a model."""
 
-    async def alearn_usage(self, name: str, *, reported: int, counted: int) -> float | None:
-        """Calibrate a model. Returns the new factor, or None if it cannot be stored now."""
+    def note_usage(self, name: str, report: Report) -> None:
+        """Calibrate a model by a report, for this process at once; called in the event loop."""
+
+    async def astore_usage(self) -> None:
+        """Store what was noted, as far as it can be stored now."""
 
 
 def resolve_profile(

@@ -11,14 +11,19 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import kept, markdown
+from chatapp.rendering.own_words import has_markup, is_long
 from chatapp.rendering.search_highlight import mark
-from chatapp.text.safety import settled, visible_part
+from chatapp.rendering.words.labels import thought_for
+from chatapp.text.safety import settled, visible, visible_part
 from compression.recall.quoting import numbers as quoted_numbers
 from compression.recall.terms import Terms
 from compression.recall.tools import NAMES as RECALL_TOOLS
+from compression.tools.calls import error as error_result
 
 #: Terminal statuses without a notice below the reply.
 _QUIET = frozenset({"complete"})
+#: Characters of a tool's failure on the line of its result.
+LONGEST_FAILURE = 120
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +61,10 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
     if turn.status == "truncated" and error:
         # Both happened: the length ended the reply, and the server reported an error.
         said = f"{sentences['truncated']} {said}"
+    # Only text can be continued; reasoning alone, or nothing, is answered again.
+    can_continue = bool(error.get("partial_kept", turn.ruler_tokens))
+    if error and can_continue:
+        said = f"{said} Continue goes on from the text so far."
     return Outcome(
         status=turn.status,
         sentence=said,
@@ -63,8 +72,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         provider_message=str(fields.get("provider_message", "")),
         retry_after=error.get("retry_after"),
         since=turn.finished_at.isoformat() if turn.finished_at else "",
-        # Only text can be continued; reasoning alone, or nothing, is answered again.
-        can_continue=bool(error.get("partial_kept", turn.ruler_tokens)),
+        can_continue=can_continue,
     )
 
 
@@ -83,6 +91,16 @@ class Article:
     """The numbers of these messages."""
     open: SafeString
     thoughts: SafeString
+    thinking: str
+    """The line that unfinished reasoning is at."""
+    thought: str
+    """What the reasoning is headed when it is over."""
+    source: str
+    """What a person wrote, where it is shown as Markdown."""
+    failed: str
+    """Why a tool gave no result, in the words that the model reads; empty if it gave one."""
+    long: bool
+    """It is folded at first."""
     summarised: bool
     late: dict[str, object] | None
     """The error because of which the reply is late."""
@@ -107,20 +125,18 @@ def article_of(
     """
     text, thoughts = message.text, message.reasoning
     busy = message.role == "assistant" and message.status == "streaming"
-    closed, open_html, late = "", "", None
+    late = None
     if turn is not None and turn.open and turn.seq == message.seq and not message.tool_calls:
         busy, late = True, turn.retry_notice
         # The turn's text may be newer than the stored one.
         text, thoughts = turn.text or text, turn.reasoning or thoughts
-    if message.role == "assistant":
-        if busy:
-            closed, open_html = markdown.StreamRenderer.split(text)
-        else:
-            closed = kept.markdown(text)
+    if busy:
+        closed, open_html = markdown.StreamRenderer.split(text)
     else:
-        closed = kept.verbatim(text)
-    if sought is not None and not busy and message.role != "tool":
-        closed = mark(closed, sought)
+        closed, open_html = _how(message)(text), ""
+        if sought is not None and message.role != "tool":
+            closed = mark(closed, sought)
+    so_far = _so_far(thoughts) if busy else ""
     headings = {"user": "You", "tool": f"Tool: {message.tool_name or 'result'}"}
     return Article(
         message=message,
@@ -131,12 +147,24 @@ def article_of(
         looked_up=mark_safe(kept.verbatim(message.added_context)),
         looked_up_seqs=_numbers(message),
         open=mark_safe(open_html),
-        thoughts=mark_safe(_so_far(thoughts) if busy else kept.verbatim(thoughts)),
+        thoughts=escape(so_far) if busy else mark_safe(kept.verbatim(thoughts)),
+        thinking=markdown.last_line(so_far) if busy and not text else "",
+        thought=thought_for(message.seconds),
+        source=visible(text) if message.role == "user" and has_markup(text) else "",
+        failed=_failure(message),
+        long=message.role == "user" and is_long(text),
         summarised=message.seq <= boundary,
         late=late,
         outcome=outcome_of(turn),
         keep_outcome=keep_outcome,
     )
+
+
+def _failure(message: MessageView) -> str:
+    if message.role != "tool" or not message.text.startswith(error_result("")):
+        return ""
+    said = message.text.removeprefix(error_result("")).partition("\n")[0]
+    return visible(said if len(said) <= LONGEST_FAILURE else f"{said[:LONGEST_FAILURE]}…")
 
 
 def _numbers(message: MessageView) -> tuple[int, ...]:
@@ -147,8 +175,16 @@ def _numbers(message: MessageView) -> tuple[int, ...]:
 
 
 def _so_far(thoughts: str) -> str:
-    """Unfinished reasoning, as the updates of its stream have shown it."""
-    return str(escape(visible_part(thoughts, 0, settled(thoughts))))
+    """Unfinished reasoning, as the updates of its stream have shown it, not yet escaped."""
+    return visible_part(thoughts, 0, settled(thoughts))
+
+
+def _how(message: MessageView) -> kept.Kept:
+    """The way in which a finished message's text is shown."""
+    is_markdown = message.role == "assistant" or (
+        message.role == "user" and has_markup(message.text)
+    )
+    return kept.markdown if is_markdown else kept.verbatim
 
 
 def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[kept.Body]:
@@ -161,10 +197,9 @@ def bodies_of(messages: Iterable[MessageView], turn: TurnView | None) -> list[ke
         written = turn is not None and turn.seq == message.seq and not message.tool_calls
         if message.status == "streaming" or written:
             continue
-        how = kept.markdown if message.role == "assistant" else kept.verbatim
         verbatim = (message.reasoning, message.added_context)
         found += [
-            kept.Body(how, message.text),
+            kept.Body(_how(message), message.text),
             *(kept.Body(kept.verbatim, one) for one in verbatim),
         ]
     return [body for body in found if len(body.text) >= kept.SHORT]

@@ -18,7 +18,10 @@ from chatapp.live import events
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.rendering import articles, kept, markdown
 from chatapp.rendering.articles import article_of, outcome_of, render_article
+from chatapp.rendering.words.labels import thought_for
 
+# The triggers of versions that are compressions; the others are changes by a person.
+_COMPRESSIONS = frozenset({"threshold", "background", "manual", "overflow"})
 _SPOKEN_ENDS = {
     "complete": "Answer complete",
     "stopped": "Answer stopped",
@@ -93,6 +96,11 @@ def _delta(event: events.Delta, update: markdown.Update | None) -> str:
                 f'<div id="m-{seq}-thoughts" hx-swap-oob="beforeend"{marks}>'
                 f"{update.thoughts_html}</div>"
             )
+        head = _thinking(event, update)
+        if head:
+            parts.append(
+                f'<span id="m-{seq}-thinking" hx-swap-oob="innerHTML"{marks}>{head}</span>'
+            )
         if update.closed_html:
             parts.append(
                 f'<div id="m-{seq}-closed" hx-swap-oob="beforeend"{marks}>'
@@ -102,6 +110,15 @@ def _delta(event: events.Delta, update: markdown.Update | None) -> str:
             f'<div id="m-{seq}-open" hx-swap-oob="innerHTML"{marks}>{update.open_html}</div>'
         )
     return "".join(parts)
+
+
+def _thinking(event: events.Delta, update: markdown.Update) -> str:
+    """The new head of the reasoning: the line that it is at, or how long it took."""
+    if event.offset:
+        return ""
+    if event.text:
+        return "" if event.seconds is None else thought_for(event.seconds)
+    return update.last_line_html
 
 
 def _articles(
@@ -149,6 +166,7 @@ def _state(event: events.Event) -> dict[str, Any]:
         ],
         "compression": event.compression,
         "context": event.context,
+        "compressed": event.compression.made_by in _COMPRESSIONS,
         "turn": event.turn,
         "ended": _ended(last.turn, last.status) if last else None,
         "title": event.conversation.title,

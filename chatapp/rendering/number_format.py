@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatapp.live.view_models import ContextView
+from chatapp.rendering import window_bar
 
 
 def short(count: int) -> str:
@@ -19,6 +20,22 @@ def short(count: int) -> str:
         if value < 999.5 or letter == "M":
             return f"{value:.1f}{letter}" if value < 9.95 else f"{value:.0f}{letter}"
     raise AssertionError("unreachable: the last letter takes every number")
+
+
+def signed(count: int) -> str:
+    """A difference in tokens: "+1.2k", "−350"."""
+    return f"{'−' if count < 0 else '+'}{short(abs(count))}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage: "42 %"; "<1 %" for what is there and would be rounded to nothing.
+
+    A negative one is the share of a difference: "−42 %".
+    """
+    if share < 0:
+        return f"−{percent(-share)}"
+    rounded = round(100 * share)
+    return "<1 %" if share > 0 and not rounded else f"{rounded} %"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +52,11 @@ class Chip:
     """The content of the context chip. Shares are of the whole window, the reserve included."""
 
     label: str
+    share: str
+    """The percentage beside the label."""
     spoken: str
     percent: int
-    """Usage of the budget, 0 to 100 and above."""
+    """The same as a number, 0 to 100 and above."""
     level: str
     """``calm``, ``near`` (the threshold is less than a tenth away) or ``over``."""
     segments: tuple[Segment, ...]
@@ -48,40 +67,37 @@ class Chip:
 def chip(context: ContextView) -> Chip:
     """The chip of ``context``: label, words for a screen reader, segments of the bar."""
     about = "~" if context.estimated else ""
-    window = max(1, context.window)
-    x = 0.0
-    segments = []
-    parts = (
-        ("system", context.system + context.tools),
-        ("summary", context.summary + context.pinned),
-        ("verbatim", context.tail),
-    )
-    # The parts are in ruler tokens; scaled, they add up to what the model is expected to count.
-    scale = context.total / max(1, sum(tokens for _, tokens in parts))
-    for name, tokens in parts:
-        width = min(100.0 * scale * tokens / window, 100.0 - x)
-        segments.append(Segment(name=name, x=round(x, 2), width=round(width, 2)))
-        x += width
-    reserve = min(100.0 * context.reserve / window, 100.0)
-    segments.append(Segment(name="reserve", x=round(100 - reserve, 2), width=round(reserve, 2)))
-    percent = round(100 * context.usage)
+    bar = window_bar.of_context(context)
     level = "calm"
     if context.usage >= context.threshold:
         level = "over"
     elif context.usage >= context.threshold - 0.1:
         level = "near"
+    limit = "beyond the threshold of" if level == "over" else "compressed at"
     return Chip(
         label=f"{about}{short(context.total)} / {short(context.window)}",
+        share=percent(bar.share),
         spoken=(
             f"{'about ' if context.estimated else ''}{context.total:,} of {context.window:,} "
-            f"tokens, {percent} % of the room for a request; compressed at "
-            f"{round(100 * context.threshold)} %"
+            f"tokens, {percent(bar.share)} of the window; {limit} {context.limit:,} tokens, "
+            f"{percent(context.limit / max(1, context.window))}"
         ),
-        percent=percent,
+        percent=round(100 * bar.share),
         level=level,
-        segments=tuple(segments),
-        tick=round(100 * context.threshold * context.budget / window, 2),
+        segments=_segments(bar),
+        tick=bar.tick or 0.0,
     )
+
+
+def _segments(bar: window_bar.WindowBar) -> tuple[Segment, ...]:
+    """The bar with the parts of one colour as one."""
+    segments: list[Segment] = []
+    for colour in dict.fromkeys([*window_bar.COLOURS.values(), "reserve"]):
+        parts = [part for part in bar.parts if part.colour == colour]
+        start = parts[0].x if parts else segments[-1].x + segments[-1].width
+        width = sum(part.width for part in parts)
+        segments.append(Segment(name=colour, x=round(start, 2), width=round(width, 2)))
+    return tuple(segments)
 
 
 @dataclass(frozen=True, kw_only=True)

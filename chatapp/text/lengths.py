@@ -12,3 +12,11 @@ AUTOMATIC_TITLE_LENGTH: Final = 60
 NAME_LENGTH: Final = 200
 #: A conversation's own instructions to the model.
 PROMPT_LENGTH: Final = 20_000
+#: A person's instructions to the model for all conversations, which fit even a small window.
+INSTRUCTIONS_LENGTH: Final = 6_000
+#: A project's name in addresses and in the file system.
+SLUG_LENGTH: Final = 50
+#: One line that a project keeps.
+LINE_LENGTH: Final = 2_000
+#: A project's name, on one line.
+PROJECT_NAME_LENGTH: Final = 100

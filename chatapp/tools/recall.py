@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from chatapp.context.request import ConversationSnapshot, looked_up_texts, visible_tail
+from chatapp.context.looked_up import looked_up_texts
+from chatapp.context.request import ConversationSnapshot, visible_tail
 from chatapp.conversations.messages.originals import alook_up
 from compression.ports import TokenCounter
 from compression.recall.tools import SHARE, recall_tools

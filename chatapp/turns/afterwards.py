@@ -53,7 +53,8 @@ class Afterwards:
 
     async def _name(self, job: Job) -> None:
         named = await name_by_first_words(job.conversation_id, self._announcer)
-        if named and self._services.automatic_titles:
+        asked = self._services.automatic_titles and not self._services.by_demo(job.model)
+        if named and asked:
             profile = await self._services.catalogue.profile(job.model)
             asking = name_by_model(
                 job.conversation_id, self._services.client, profile, self._announcer

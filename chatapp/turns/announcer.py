@@ -238,6 +238,7 @@ class Announcer:
         first_seq: int = 0,
         through_seq: int = 0,
         seconds_left: float | None = None,
+        lines: tuple[str, ...] = (),
         **_: Any,
     ) -> None:
         """Announce more of the summary, or its next part."""
@@ -248,6 +249,7 @@ class Announcer:
             first_seq=first_seq,
             through_seq=through_seq,
             seconds_left=seconds_left,
+            lines=lines,
         )
         if compression_progress.goes_on(conversation_id, progress) and parts > 1:
             await compressions.ais_at(conversation_id, progress)
@@ -261,6 +263,7 @@ class Announcer:
                 first_seq=first_seq,
                 through_seq=through_seq,
                 seconds_left=None if seconds_left is None else ceil(seconds_left),
+                lines=lines,
                 **common(conversation_id, started.event_no if started else 0),
             )
         )

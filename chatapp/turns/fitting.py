@@ -16,7 +16,7 @@ from chatapp.context.request import (
     visible_tail,
 )
 from chatapp.context.sent_back import SentBack
-from chatapp.context.tokens import definition_tokens
+from chatapp.context.tokens import CachingCounter, definition_tokens
 from chatapp.conversations.messages.reading import asnapshot_with_tail, aunlocked_snapshot_with_tail
 from chatapp.conversations.turns.progress import adrop_reasoning, aset_truncated
 from chatapp.conversations.turns.spending import aconversation_within_limit
@@ -43,7 +43,7 @@ MAX_ROUNDS = 8
 INLINE_MESSAGES = 200
 # Seconds between two looks at a compression in another process.
 LOOK_AGAIN = 0.25
-# A step besides those of the policy, taken before any words are left out.
+# A step besides those of the policy, before any words are left out.
 REASONING_DROPPED = {
     "action": "drop_reasoning",
     "reason": "There was no room for what the model had thought earlier.",
@@ -102,18 +102,26 @@ class _Attempts:
     """Earlier decisions, in order, which the manifest also records."""
 
 
-async def prepare(conversation_id: int, deps: FittingDeps, *, overflowed: bool = False) -> Prepared:
+async def prepare(
+    conversation_id: int,
+    deps: FittingDeps,
+    *,
+    overflowed: bool = False,
+    snapshot: ConversationSnapshot | None = None,
+) -> Prepared:
     """The next request of a conversation, made to fit its model's window.
 
-    ``overflowed``: the provider refused the last request as too long, so compress at any projected
-    usage. Raises ContextBlocked when nothing fits, and NotFound when the conversation is gone.
+    ``snapshot``: what it is made of, if that was read just now. ``overflowed``: the provider
+    refused the last request as too long, so compress at any projected usage. Raises ContextBlocked
+    when nothing fits, and NotFound when the conversation is gone.
     """
     tried = _Attempts()
     if overflowed:
         await _tell_beginning(deps)
         await _compress(conversation_id, deps, await _read(conversation_id, deps), tried, True)
     for _ in range(MAX_ROUNDS):
-        prepared = await _with_decision(await _read_unlocked(conversation_id, deps), deps, tried)
+        undecided = await _read_unlocked(conversation_id, deps, snapshot)
+        snapshot, prepared = None, await _with_decision(undecided, deps, tried)
         action = prepared.decision.action
         if action is ContextAction.WIND_DOWN and deps.wind_down is not None:
             await deps.wind_down(visible_tail(prepared.snapshot)[-1])
@@ -146,7 +154,7 @@ def sizes_for(snapshot: ConversationSnapshot, counter: TokenCounter, profile: Pr
     """The tokens of the next request besides its messages, for a model of this profile."""
     return request_sizes(
         snapshot,
-        counter,
+        CachingCounter(counter),
         window=profile.window,
         reserve=profile.reserve,
         calibration=profile.calibration,
@@ -166,6 +174,7 @@ def policy_settings(snapshot: ConversationSnapshot) -> PolicySettings:
     return PolicySettings(
         threshold=snapshot.threshold or defaults.threshold,
         soft_threshold=defaults.soft_threshold,
+        ask_first=snapshot.preview_first,
         off=snapshot.compression_off,
     )
 
@@ -180,13 +189,15 @@ def compression_settings(snapshot: ConversationSnapshot) -> conf.CompressionSett
     )
 
 
-async def _read_unlocked(conversation_id: int, deps: FittingDeps) -> Prepared:
+async def _read_unlocked(
+    conversation_id: int, deps: FittingDeps, snapshot: ConversationSnapshot | None
+) -> Prepared:
     """The undecided request, once no compression locks the conversation."""
-    while True:
+    while snapshot is None:
         snapshot = await aunlocked_snapshot_with_tail(conversation_id)
-        if snapshot is not None:
-            return await _as_request(snapshot, deps)
-        await _wait_for_lock(conversation_id)
+        if snapshot is None:
+            await _wait_for_lock(conversation_id)
+    return await _as_request(snapshot, deps)
 
 
 async def _read(conversation_id: int, deps: FittingDeps) -> Prepared:
@@ -284,9 +295,9 @@ async def _wait_for_lock(conversation_id: int) -> None:
 async def _compress(
     conversation_id: int, deps: FittingDeps, prepared: Prepared, tried: _Attempts, overflowed: bool
 ) -> None:
-    settings = compression_settings(prepared.snapshot)
-    engine = deps.engine(prepared.sizes)
-    applied = await services.apply_ready(conversation_id, engine=engine, sizes=prepared.sizes)
+    engine, shown = deps.engine(prepared.sizes), prepared.snapshot.preview_first
+    waiting = services.apply_waiting if shown else services.apply_ready
+    applied = await waiting(conversation_id, engine=engine, sizes=prepared.sizes)
     if applied is not None and applied.success:
         return
     if prepared.rests and not prepared.extractable:
@@ -300,7 +311,7 @@ async def _compress(
             sizes=prepared.sizes,
             trigger=Trigger.OVERFLOW if overflowed else Trigger.THRESHOLD,
             extract_only=prepared.rests,
-            settings=settings,
+            settings=compression_settings(prepared.snapshot),
         )
         tried.compression_failed = not outcome.success
     except CompressionRunning:
@@ -315,12 +326,8 @@ async def _compress(
 
 async def _mask(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     """Mask a batch; viewers learn of it through :mod:`compression.signals`."""
-    await services.mask(
-        conversation_id,
-        engine=deps.engine(prepared.sizes),
-        sizes=prepared.sizes,
-        items=_sent(prepared, deps),
-    )
+    engine, items = deps.engine(prepared.sizes), _sent(prepared, deps)
+    await services.mask(conversation_id, engine=engine, sizes=prepared.sizes, items=items)
 
 
 async def _look_up(deps: FittingDeps, prepared: Prepared) -> bool:
@@ -348,12 +355,9 @@ async def _drop_reasoning(conversation_id: int, deps: FittingDeps, tried: _Attem
 
 async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared) -> None:
     snapshot, back = prepared.snapshot, sent_back(deps.profile)
+    before = snapshot.truncated_through
     through = await asyncio.to_thread(
-        lambda: truncate(
-            all_items(snapshot, back),
-            prepared.sizes,
-            truncated_through=snapshot.truncated_through,
-        )
+        lambda: truncate(all_items(snapshot, back), prepared.sizes, truncated_through=before)
     )
     await aset_truncated(conversation_id, through)
     await deps.changed()
@@ -362,17 +366,13 @@ async def _truncate(conversation_id: int, deps: FittingDeps, prepared: Prepared)
 def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
     """The last resort for one huge turn: its oldest texts cut to head and tail."""
     items = _sent(prepared, deps)
-    replaced = shorten_giant(items, prepared.sizes)
-    if replaced is None:
+    if (replaced := shorten_giant(items, prepared.sizes)) is None:
         raise ContextBlocked(fields=prepared.request.manifest["tokens"])
     originals = {item.seq: item.text for item in items}
     changed = [item for item in replaced if item.text != originals.get(item.seq)]
+    back, recall = sent_back(deps.profile), deps.profile.supports_tools
     built = build_request(
-        prepared.snapshot,
-        prepared.sizes,
-        replaced=changed,
-        back=sent_back(deps.profile),
-        recall=deps.profile.supports_tools,
+        prepared.snapshot, prepared.sizes, replaced=changed, back=back, recall=recall
     )
     if built.usage.share > 1.0:
         raise ContextBlocked(fields=built.manifest["tokens"])
@@ -381,16 +381,18 @@ def _shortened(prepared: Prepared, deps: FittingDeps) -> Prepared:
 
 
 async def prepare_in_background(conversation_id: int, deps: FittingDeps) -> None:
-    """After a turn, mask what is worth it, and prepare the next summary before it is needed."""
+    """After a turn, mask what is worth it, and prepare the next summary, however full it is."""
     prepared = await _with_decision(await _read(conversation_id, deps), deps, _Attempts())
     if prepared.decision.action is ContextAction.MASK:
         await _mask(conversation_id, deps, prepared)
         prepared = await _with_decision(await _read(conversation_id, deps), deps, _Attempts())
-    engine = deps.engine(prepared.sizes)
-    wanted = prepared.decision.action is ContextAction.PREPARE and engine.summarizers
+    engine, shown = deps.engine(prepared.sizes), prepared.snapshot.preview_first
+    # Beyond the threshold too, where a long reply may lead at once: the next message waits less.
+    due = prepared.decision.action in {ContextAction.PREPARE, ContextAction.COMPRESS}
+    wanted = due and not prepared.rests and (shown or engine.summarizers)
     if wanted and await aconversation_within_limit(conversation_id):
         with activity_log.about(conversation=conversation_id):
-            await services.prepare(
+            await (services.preview_ahead if shown else services.prepare)(
                 conversation_id,
                 engine=engine,
                 sizes=prepared.sizes,

@@ -105,6 +105,7 @@ class Flusher:
             text=text,
             reasoning_offset=reasoning_offset,
             reasoning=reasoning,
+            seconds=stream.thinking.seconds if stream.text else None,
             **common(job.conversation_id, stream.event_no),
         )
         update = await self._rendered(stream)

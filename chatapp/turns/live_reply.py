@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
-from chatapp.conversations.turns.progress import Checkpoint
+from chatapp.context.request import ConversationSnapshot
+from chatapp.conversations.turns.progress import Checkpoint, Seen
 from chatapp.rendering import markdown
 from chatapp.turns.pacing import Pace
 from chatapp.turns.turn import CallEnded, Job
@@ -93,6 +94,30 @@ class Rendering:
         return update
 
 
+@dataclass(slots=True)
+class Thinking:
+    """The time that the model thinks before it answers."""
+
+    seconds: float | None = None
+    """None until the first text, and if there is no reasoning."""
+    _begun: float | None = None
+    _answered: bool = False
+
+    def add(self, text: str, reasoning: str) -> None:
+        """Take note of a piece. Reasoning that comes between pieces of text does not count."""
+        if reasoning and self._begun is None and not self._answered:
+            self._begun = time.monotonic()
+        if text and not self._answered:
+            self._answered = True
+            self.end()
+
+    def end(self) -> float | None:
+        """The seconds up to the first text, or up to now if there is none."""
+        if self.seconds is None and self._begun is not None:
+            self.seconds = round(time.monotonic() - self._begun, 1)
+        return self.seconds
+
+
 def _joined(pieces: list[tuple[str, str]]) -> tuple[str, str]:
     return "".join(text for text, _ in pieces), "".join(reasoning for _, reasoning in pieces)
 
@@ -125,6 +150,8 @@ class LiveStream:
     job: Job
     event_no: int
     pace: Pace = field(default_factory=Pace)
+    snapshot: ConversationSnapshot | None = None
+    """What the first request is made of, until that is asked for."""
     task: asyncio.Task[None] | None = None
     flusher: asyncio.Task[None] | None = None
     """Shows the reply as it is received, until the turn is finishing."""
@@ -151,6 +178,7 @@ class LiveStream:
     _new_reasoning: list[str] = field(default_factory=list)
     _gathered: tuple[str, str] = ("", "")
     """Text and reasoning that are being stored and will be shown next."""
+    thinking: Thinking = field(default_factory=Thinking)
     _flushed_at: float = 0.0
     earlier: bool = False
     """An earlier round of the turn has received something."""
@@ -196,6 +224,7 @@ class LiveStream:
 
     def add(self, text: str = "", reasoning: str = "") -> None:
         """Buffer a piece of the reply."""
+        self.thinking.add(text, reasoning)
         if text:
             self._new_text.append(text)
         if reasoning:
@@ -207,7 +236,18 @@ class LiveStream:
         self.job = replace(self.job, reply_seq=seq, reply_id=message_id)
         self.text = self.reasoning = ""
         self.rendering = Rendering()
+        self.thinking = Thinking()
         self.earlier = True
+
+    def take_snapshot(self) -> ConversationSnapshot | None:
+        """What the first request is made of; it is let go of, since it holds many texts."""
+        taken, self.snapshot = self.snapshot, None
+        return taken
+
+    @property
+    def seen(self) -> Seen:
+        """The conversation as the turn saw it last."""
+        return Seen(conversation_id=self.job.conversation_id, event_no=self.event_no)
 
     @property
     def due_in(self) -> float:
@@ -241,6 +281,7 @@ class LiveStream:
             turn=self.job.turn,
             text=self.text + text,
             reasoning=self.reasoning + reasoning,
+            seconds=self.thinking.seconds,
             first=not (self.text or self.reasoning),
         )
 

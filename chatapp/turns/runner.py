@@ -49,6 +49,7 @@ class Runner:
     ) -> None:
         self.process_id = uuid.uuid4().hex
         """Names this process in its leases; a number of the system would come again."""
+        self._services = services
         self._bus = bus
         self._announcer = announcer
         self._pace = pace or Pace()
@@ -76,6 +77,7 @@ class Runner:
             announcer=announcer,
             stop=self.stop,
             send_orphaned_queues=self.send_orphaned_queues,
+            store_usage=services.catalogue.store_usage,
             count=self._afterwards.count,
         )
 
@@ -109,7 +111,9 @@ class Runner:
             reply_id=accepted.reply_id,
             model=accepted.model,
         )
-        stream = LiveStream(job=job, event_no=accepted.event_no, pace=self._pace)
+        stream = LiveStream(
+            job=job, event_no=accepted.event_no, pace=self._pace, snapshot=accepted.snapshot
+        )
         self._streams[job.turn] = stream
         self._pace.streams = len(self._streams)
         stream.task = asyncio.create_task(self._run(stream), name=f"turn {job.turn}")
@@ -177,6 +181,7 @@ class Runner:
             task.cancel()
         running = [stream.task for stream in self._streams.values() if stream.task is not None]
         await asyncio.gather(*running, *self._jobs, *self._upkeep.end(), return_exceptions=True)
+        await self._services.catalogue.store_usage()
         await self._flusher.aclose()
         await self._bus.aclose()
 

@@ -148,7 +148,12 @@ class TurnDriver:
             approve=services.approve and services.approve(job.conversation_id, job.turn),
         )
         steps = run_turn(
-            job, client=services.client, catalogue=services.catalogue, deps=deps, loop=loop
+            job,
+            client=services.client,
+            catalogue=services.catalogue,
+            deps=deps,
+            loop=loop,
+            snapshot=stream.take_snapshot(),
         )
         ending: progress.Ending | None = None
         async with aclosing(steps):
@@ -195,6 +200,7 @@ class TurnDriver:
             reasoning_field=called.reasoning_field,
             reasoning_tokens=await self._reasoning_tokens(called.reasoning_field, reasoning),
             tool_calls=stored_calls,
+            seconds=stream.thinking.end(),
             tokens=await asyncio.to_thread(message_tokens, counter, text, stored_calls),
         )
         job = stream.job
@@ -290,6 +296,7 @@ class TurnDriver:
             reasoning=stream.reasoning,
             reasoning_tokens=await self._reasoning_tokens(ending.reasoning_field, stream.reasoning),
             tokens=tokens if text.strip() else 0,
+            seconds=stream.thinking.end(),
             error=error,
             manifest=stream.manifest,
             **stream.spent.as_fields(),
@@ -307,7 +314,9 @@ class TurnDriver:
             if stream.lost:
                 return
             try:
-                ended = await progress.afinish(self._process_id, job.turn, job.reply_id, ending)
+                ended = await progress.afinish(
+                    self._process_id, job.turn, job.reply_id, ending, seen=stream.seen
+                )
                 break
             except Exception:
                 logger.exception("The end of turn %s could not be stored yet.", job.turn)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from chatapp.context.request import tokens_by_part
+from chatapp.conversations.connections import offering
 from chatapp.conversations.messages import reading
 from chatapp.conversations.messages.measures import tail_tokens
 from chatapp.conversations.messages.transcript import StoredTranscript
@@ -15,6 +16,7 @@ from chatapp.live.view_models import CompressionView, ContextView, PageView
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.client import LLMClient
 from chatapp.llm.profiles import Profile
+from chatapp.llm.servers.names import server_of
 from chatapp.models import Conversation
 from chatapp.tools.registry import ToolSource, no_tools
 from chatapp.turns.fitting import sent_back, sizes_for
@@ -59,12 +61,27 @@ class Services:
     approve: Callable[[int, int], Approve] | None = None
     """By conversation and turn, what its calls are approved by; None: only reading tools run."""
 
-    def engine(self, profile: Profile) -> Engine:
-        """Compression's engine for conversations of this model."""
+    def by_demo(self, model: str) -> bool:
+        """Whether the demo model answers in conversations of this model."""
+        return self.demo and not server_of(model)
+
+    def extract(self, profile: Profile) -> ExtractiveSummarizer:
+        """The summariser without a model, for conversations of this model."""
+        return ExtractiveSummarizer(self.counter, self.most_of_summary(profile))
+
+    def most_of_summary(self, profile: Profile) -> int:
+        """Ruler tokens that a summary in conversations of this model may have."""
         limits = PlannerSettings(summary_tokens=conf.settings().summary_tokens)
-        extract = ExtractiveSummarizer(self.counter, cap_tokens(profile.sizes, limits))
+        return cap_tokens(profile.sizes, limits)
+
+    def engine(self, profile: Profile, *, only: str = "") -> Engine:
+        """Compression's engine for conversations of this model.
+
+        ``only``: the one model that is to write, in place of the usual ones and of the extract.
+        """
+        extract = self.extract(profile)
         transcript = replace(self.transcript, back=sent_back(profile))
-        if self.demo:
+        if self.by_demo(only or profile.name):
             return Engine(
                 transcript=transcript,
                 masks=self.masks,
@@ -72,14 +89,19 @@ class Services:
                 summarizers=(),
                 extract=Paced(inner=extract, seconds=DEMO_PACE),
             )
-        names = dict.fromkeys([self.summary_model or profile.name, profile.name])
+        names = dict.fromkeys(
+            [only] if only else [self.summary_model or profile.name, profile.name]
+        )
+        examined = not self.by_demo(profile.name)
         return Engine(
             transcript=transcript,
             masks=self.masks,
             counter=self.counter,
             summarizers=tuple(self._summarizer(name, profile) for name in names),
-            extract=extract,
-            probe=ModelCall(client=self.client, profile=profile),
+            extract=None if only else extract,
+            probe=ModelCall(client=self.client, profile=profile, kind="probe")
+            if examined
+            else None,
             prompt_price=profile.input_price,
             uncached_surcharge=profile.uncached_surcharge,
         )
@@ -94,6 +116,7 @@ class Services:
             label=name,
             supports_json_schema=profile.supports_json_schema,
             tool_result_characters=conf.settings().tool_result_max_length,
+            prompt=conf.prompt(),
         )
 
     # Reading for screens. Rows hold no windows or calibrations, so these functions add them.
@@ -134,6 +157,7 @@ class Services:
             usage=round(tokens["total"] / sized.budget, 4),
             threshold=row.threshold or conf.settings().threshold,
             estimated=self.counter.estimated,
+            unavailable=offering.why_not(row.owner_id, profile.name),
         )
 
     def sizes_of(self, row: Conversation) -> Sizes:
@@ -147,26 +171,7 @@ class Services:
         return self.catalogue.known_profile(model)
 
     def _sizes(self, row: Conversation, profile: Profile) -> Sizes:
-        return sizes_for(reading.snapshot_without_tail(row), _CachingCounter(self.counter), profile)
-
-
-@dataclass(frozen=True, slots=True)
-class _CachingCounter:
-    """A ruler that counts no text twice, since screens count the same texts again and again."""
-
-    counter: TokenCounter
-
-    @property
-    def estimated(self) -> bool:
-        return self.counter.estimated
-
-    def count(self, text: str) -> int:
-        return _cached_count(self.counter.count, text)
-
-
-@lru_cache(maxsize=512)
-def _cached_count(count: Callable[[str], int], text: str) -> int:
-    return count(text)
+        return sizes_for(reading.snapshot_without_tail(row), self.counter, profile)
 
 
 _apage = in_database_thread(reading.page)

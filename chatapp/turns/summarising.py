@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chatapp.conversations.turns.spending import aconversation_within_limit
@@ -29,6 +29,8 @@ class ModelCall:
 
     client: LLMClient
     profile: Profile
+    kind: activity_log.Kind = "summary"
+    """What the activity log says that the call is for."""
 
     async def __call__(
         self,
@@ -46,9 +48,12 @@ class ModelCall:
         """
         await _require_within_limit()
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-        request = self.profile.request(messages, max_tokens=max_tokens, response_format=schema)
+        request = replace(
+            self.profile.request(messages, max_tokens=max_tokens, response_format=schema),
+            summary=True,
+        )
         try:
-            with activity_log.about(purpose="summary"):
+            with activity_log.about(kind=self.kind):
                 reply = await self.client.complete(request, on_tokens)
         except LLMError as error:
             raise _failed(error, self.profile.window, max_tokens) from error

@@ -70,7 +70,7 @@ async def name_by_model(
     messages = [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": quoted}]
     request = profile.request(messages, max_tokens=min(MOST_TOKENS, profile.reserve))
     try:
-        with activity_log.about(conversation=conversation_id, purpose="title"):
+        with activity_log.about(conversation=conversation_id, kind="title"):
             answer = await client.complete(request)
     except LLMError:
         # The activity log has the call; the person need not know.

@@ -10,6 +10,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from chatapp.context.instructions import own_part
+from chatapp.context.request import ConversationSnapshot, project_in_manifest
 from chatapp.conversations.turns.progress import Ending
 from chatapp.errors import ContextBlocked
 from chatapp.llm.catalogue import Catalogue
@@ -32,8 +34,10 @@ from chatapp.tools.registry import no_tools
 from chatapp.turns.fitting import FittingDeps, Prepared, prepare
 from compression.exceptions import UserFacingError
 from compression.planning.projection import Report
+from compression.ports import TokenCounter
 from compression.tokens import HIGHEST_CALIBRATION
 from compression.tools.loop import Answer, MadeCall, ToolLoop
+from compression.types import Sizes
 
 # Share by which our own count is assumed wrong when a provider refuses without giving a figure.
 DOUBT = 0.1
@@ -157,8 +161,11 @@ async def run_turn(
     catalogue: Catalogue,
     deps: FittingDeps,
     loop: ToolLoop | None = None,
+    snapshot: ConversationSnapshot | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Run one turn to its end, yielding its steps.
+
+    ``snapshot``: what the first request is made of, if that was read just now.
 
     Each step must have been stored before the next one is asked for: a request is built from what
     is stored. Raises LLMError for failures of the model, ContextBlocked when nothing fits, and
@@ -168,7 +175,8 @@ async def run_turn(
     tools = loop or ToolLoop(deps.counter)
     while True:
         offering = deps if tools.offers else replace(deps, tools=no_tools)
-        turn = _Round(job, client, catalogue, offering)
+        turn = _Round(job, client, catalogue, offering, snapshot)
+        snapshot = None
         async with aclosing(turn.steps()) as steps:
             async for step in steps:
                 yield step
@@ -191,7 +199,12 @@ class _Round:
     """One reply of the model: its request made to fit, sent, and received."""
 
     def __init__(
-        self, job: Job, client: LLMClient, catalogue: Catalogue, deps: FittingDeps
+        self,
+        job: Job,
+        client: LLMClient,
+        catalogue: Catalogue,
+        deps: FittingDeps,
+        snapshot: ConversationSnapshot | None,
     ) -> None:
         self.deps = deps
         self.reply = _Reply()
@@ -199,14 +212,15 @@ class _Round:
         self._job = job
         self._client = client
         self._catalogue = catalogue
+        self._snapshot = snapshot
 
     async def steps(self) -> AsyncGenerator[Step, None]:
         """The steps until the reply has ended; raises as :func:`run_turn`."""
-        self.prepared = await prepare(self._job.conversation_id, self.deps)
+        snapshot, self._snapshot = self._snapshot, None
+        self.prepared = await prepare(self._job.conversation_id, self.deps, snapshot=snapshot)
         for last_try in (False, True):
             self.reply = _Reply()
-            manifest, event_no = self.prepared.request.manifest, self.prepared.snapshot.event_no
-            yield RequestSent(manifest=manifest, event_no=event_no)
+            yield self._sent(self.deps.profile)
             try:
                 async with aclosing(self._ask()) as steps:
                     async for step in steps:
@@ -223,15 +237,29 @@ class _Round:
         await _calibrate(self.reply.finished, self.prepared, self.deps.profile, self._catalogue)
         yield _counted_call(self.reply.finished, self.deps.profile)
 
+    def _sent(self, profile: Profile) -> RequestSent:
+        """The request with the options that a model of this profile takes."""
+        snapshot = self.prepared.snapshot
+        along = sent_along(snapshot, profile, self.deps.counter, self.prepared.sizes)
+        manifest = {**self.prepared.request.manifest, **along}
+        return RequestSent(manifest=manifest, event_no=snapshot.event_no)
+
     async def _ask(self) -> AsyncGenerator[Step, None]:
         profile, reply = self.deps.profile, self.reply
         request = profile.request(
             self.prepared.request.messages,
-            max_tokens=profile.reserve,
+            **self.prepared.snapshot.options.asked(profile.reserve),
             tools=[tool.definition() for tool in self.prepared.tools],
             on_retry=self.deps.on_retry,
         )
         async with self._client.stream(request) as chunks:
+            sent = self._sent(profile)
+            # What the server has just refused was left out of the request that it accepted.
+            accepted = self._sent(
+                replace(self._catalogue.known_profile(profile.name), window=profile.window)
+            )
+            if accepted != sent:
+                yield accepted
             async for chunk in chunks:
                 if isinstance(chunk, TextChunk):
                     reply.text = reply.text or bool(chunk.text.strip())
@@ -241,6 +269,19 @@ class _Round:
                     yield ReasoningDelta(text=chunk.text)
                 else:
                     reply.finished = chunk
+
+
+def sent_along(
+    snapshot: ConversationSnapshot, profile: Profile, counter: TokenCounter, sized: Sizes
+) -> dict[str, Any]:
+    """The manifest's account of a person's choices: options, own instructions, the project."""
+    options = snapshot.options.as_manifest(
+        profile.reserve,
+        temperature=profile.supports_temperature,
+        effort=profile.supports_reasoning_effort,
+    )
+    own = {"own_instructions": counter.count(own_part(snapshot.own_instructions))}
+    return {**options, **own, **project_in_manifest(snapshot, sized, counter)}
 
 
 def _to_answer(reply: _Reply, loop: ToolLoop, *, offered: bool) -> tuple[ToolCall, ...]:

@@ -1,4 +1,4 @@
-"""The continuous upkeep of a process's turns: stops, renewals of leases, sweeps."""
+"""The continuous upkeep of a process's turns: stops, leases, sweeps, and what is learned."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 STOPS_INTERVAL = 0.9
 RENEWAL_INTERVAL = 10.0
 SWEEP_INTERVAL = 5.0
+# Many turns end within one; the screens of this process count with their figures before.
+USAGE_INTERVAL = 5.0
 # Seconds before failed work is repeated, so that a database that is away is not asked in a loop.
 RETRY_INTERVAL = 1.0
 
@@ -25,7 +27,8 @@ class Upkeep:
 
     ``streams`` are the runner's, read anew each time. ``stop`` ends one of them.
     ``send_orphaned_queues`` sends queued messages whose turn ended without sending them.
-    ``count`` gives the ruler tokens of a text.
+    ``store_usage`` stores what models' providers reported. ``count`` gives the ruler tokens of a
+    text.
     """
 
     def __init__(
@@ -36,6 +39,7 @@ class Upkeep:
         announcer: Announcer,
         stop: Callable[[int], None],
         send_orphaned_queues: Callable[[], Awaitable[None]],
+        store_usage: Callable[[], Awaitable[None]],
         count: Callable[[str], int],
     ) -> None:
         self._process_id = process_id
@@ -43,13 +47,14 @@ class Upkeep:
         self._announcer = announcer
         self._stop = stop
         self._send_orphaned_queues = send_orphaned_queues
+        self._store_usage = store_usage
         self._count = count
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
         """Start the upkeep unless it has begun."""
         if not self._tasks:
-            works = (self._stop_requested, self._renew, self._sweep)
+            works = (self._stop_requested, self._renew, self._sweep, self._learn)
             self._tasks = [asyncio.create_task(_repeat(work), name=work.__name__) for work in works]
 
     def end(self) -> list[asyncio.Task[None]]:
@@ -82,6 +87,10 @@ class Upkeep:
         # Queued messages whose turn ended without sending them, for whatever reason.
         await self._send_orphaned_queues()
         await asyncio.sleep(SWEEP_INTERVAL)
+
+    async def _learn(self) -> None:
+        await asyncio.sleep(USAGE_INTERVAL)
+        await self._store_usage()
 
 
 async def _repeat(work: Callable[[], Awaitable[None]]) -> None:

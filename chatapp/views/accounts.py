@@ -43,6 +43,13 @@ class LimitedAuthenticationForm(AuthenticationForm):
     retry_after = 0
     """Seconds to wait after too many attempts; 0 if the attempt was checked."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.data.get("username"):
+            # The name is kept after a refusal, and the next thing to write is the password.
+            self.fields["username"].widget.attrs.pop("autofocus", None)
+            self.fields["password"].widget.attrs["autofocus"] = True
+
     @sensitive_variables()
     def clean(self) -> dict[str, Any]:
         """Count the attempt, then authenticate.

@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import RequestDataTooBig
 from django.http import (
@@ -49,6 +50,8 @@ P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], Coroutine[Any, Any, HttpResponseBase]]
 
 
+# Whoever is not signed in, in the queues for threads.
+STRANGERS = "strangers"
 # Limits of a JSON command: strings, names of fields included, and bytes outside of strings.
 MOST_STRINGS, MOST_BESIDE_STRINGS = 2_000, 64 * 1024
 # Without backtracking: invalid JSON must not take longer than valid JSON.
@@ -95,6 +98,8 @@ def _page_behind(request: HttpRequest) -> str:
         return request.get_full_path()
     if "code" in match.kwargs:
         return page_of(match.kwargs["code"])
+    if "slug" in match.kwargs:
+        return reverse("project", args=[match.kwargs["slug"]])
     if match.url_name == "conversation-create":
         return f"{reverse('home')}?new"
     return request.path
@@ -135,11 +140,13 @@ def unreadable(error: Exception) -> UserFacingError:
     return RequestTooLarge() if isinstance(error, RequestDataTooBig) else BadRequest()
 
 
-def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
+def endpoint(*methods: str, public: bool = False) -> Callable[[View[P]], View[P]]:
     """A decorator for views: signed-in and active people only, these methods only.
 
-    HEAD is allowed with GET. ``request.user`` is loaded when the view runs. An error of the tree is
-    answered with its own status; any other is logged and answered as an internal error.
+    ``public``: for anybody, without a session; all of them together count as one person in the
+    queues for threads. HEAD is allowed with GET. ``request.user`` is loaded when the view runs. An
+    error of the tree is answered with its own status; any other is logged and answered as an
+    internal error.
     """
 
     def decorate(view: View[P]) -> View[P]:
@@ -154,10 +161,14 @@ def endpoint(*methods: str) -> Callable[[View[P]], View[P]]:
                 refused.headers["Allow"] = ", ".join(allowed)
                 return refused
             try:
-                request.user = await aperson(request)
-                if not request.user.is_authenticated or not request.user.is_active:
-                    raise SignedOut
-                on_behalf_of.set(request.user.pk)
+                if public:
+                    request.user = AnonymousUser()
+                    on_behalf_of.set(STRANGERS)
+                else:
+                    request.user = await aperson(request)
+                    if not request.user.is_authenticated or not request.user.is_active:
+                        raise SignedOut
+                    on_behalf_of.set(request.user.pk)
                 return await view(request, *args, **kwargs)
             except UserFacingError as error:
                 return failure(request, error)

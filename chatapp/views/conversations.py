@@ -21,26 +21,26 @@ Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 @endpoint("POST")
 async def settings(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Change title, model, system prompt or compression policy; other fields stay."""
+    """Change title, model, prompt, replies or compression policy; other fields stay."""
     fields = await fields_for(request, code)
     changes: dict[str, Any] = {}
     if "title" in fields:
         changes |= {"title": forms.title(fields), "title_source": TitleSource.PERSON}
-    if "model" in fields:
-        changes["model"] = forms.model_name(fields)
-    if "system_prompt" in fields:
-        changes["system_prompt"] = forms.system_prompt(fields)
-    if "threshold" in fields:
-        changes["threshold"] = forms.threshold(fields)
-    if "keep_turns" in fields:
-        changes["keep_turns"] = _keep_turns(fields)
-    if "compression_off" in fields:
-        changes["compression_off"] = fields["compression_off"] in {"true", "on", "1"}
+    if "compression" in fields:
+        changes |= forms.compression_preset(fields)
+    # Figures that are given with a preset have priority over its own.
+    changes |= {name: check(fields) for name, check in _checks().items() if name in fields}
+    if "threshold_percent" in fields:
+        changes["threshold"] = forms.threshold_percent(fields)
     if "project" in fields:
-        changes["project_id"] = await lifecycle.aproject_id(user_id(request), forms.project(fields))
+        slug = forms.project(fields)
+        changes["project_id"] = await lifecycle.aproject_id(user_id(request), slug)
     if changes:
         await conversations.change(user_id(request), code, changes)
-    result = {name: value for name, value in changes.items() if name != "title_source"}
+    unnamed = {"title_source", "project_id"}
+    result = {name: value for name, value in changes.items() if name not in unnamed}
+    if "project" in fields:
+        result["project"] = slug
     return accepted(request, "conversation-settings", result, to=page_of(code))
 
 
@@ -50,6 +50,21 @@ async def seen(request: HttpRequest, code: str) -> HttpResponseBase:
     event_no = forms.required_number(await fields_for(request, code), "event_no")
     await listing.amark_seen(user_id(request), code, event_no)
     return accepted(request, "conversation-seen", {"done": True}, to=page_of(code))
+
+
+def _checks() -> dict[str, Callable[[dict[str, str]], Any]]:
+    """The settings that are stored as they are given, and the check of each."""
+    return {
+        "model": forms.model_name,
+        "system_prompt": forms.system_prompt,
+        "threshold": forms.threshold,
+        "keep_turns": _keep_turns,
+        "compression_off": lambda fields: fields["compression_off"] in {"true", "on", "1"},
+        "preview_first": lambda fields: fields["preview_first"] in {"true", "on", "1"},
+        "temperature": forms.temperature,
+        "reasoning_effort": forms.reasoning_effort,
+        "answer_tokens": forms.answer_tokens,
+    }
 
 
 def _keep_turns(fields: dict[str, str]) -> int | None:

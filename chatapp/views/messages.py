@@ -10,9 +10,10 @@ from django.http.response import HttpResponseBase
 
 from chatapp import forms, wiring
 from chatapp.actions import conversations, messages, preferences
+from chatapp.actions.example import begin_example
 from chatapp.actions.subject import conversation_of
 from chatapp.conversations import branching, drafts, lifecycle
-from chatapp.conversations.messages.reading import aowned_snapshot_without_tail
+from chatapp.conversations.ownership import aowned
 from chatapp.conversations.turns import sending
 from chatapp.errors import InvalidInput
 from chatapp.views.answers import (
@@ -46,7 +47,8 @@ async def _made(person: int, fields: dict[str, str]) -> str:
     """Create the conversation that the fields describe. Returns its code."""
     values = {
         "title": forms.title(fields),
-        "model": forms.model_name(fields) or await preferences.default_model(person),
+        "model": forms.model_name(fields)
+        or await preferences.default_model(person, project=forms.project(fields)),
         "system_prompt": forms.system_prompt(fields),
         "project": forms.project(fields),
     }
@@ -57,18 +59,24 @@ async def _made(person: int, fields: dict[str, str]) -> str:
 
 
 @endpoint("POST")
+async def example(request: HttpRequest) -> HttpResponseBase:
+    """Begin the demo model's example, a conversation that is about to be compressed."""
+    return _moved(request, await begin_example(user_id(request)))
+
+
+@endpoint("POST")
 async def send(request: HttpRequest, code: str) -> HttpResponseBase:
     """Store a message and begin its turn."""
-    # NotFound before the body is checked, as in fields_for.
-    snapshot = await aowned_snapshot_without_tail(user_id(request), code)
-    fields = fields_of(request)
+    try:
+        fields = fields_of(request)
+        text, client_msg_id = forms.message_text(fields), forms.client_msg_id(fields)
+        last_seen_seq = forms.number(fields, "last_seen_seq")
+    except Exception:
+        # NotFound before anything is said of the body, as in fields_for.
+        await aowned(user_id(request), code)
+        raise
     result = await messages.send(
-        user_id(request),
-        code,
-        forms.message_text(fields),
-        forms.client_msg_id(fields),
-        last_seen_seq=forms.number(fields, "last_seen_seq"),
-        snapshot=snapshot,
+        user_id(request), code, text, client_msg_id, last_seen_seq=last_seen_seq
     )
     return _begun(request, code, "message-send", result)
 
@@ -155,7 +163,8 @@ async def branch(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def continue_in_new(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Make a conversation with the summary and the last turns of this one."""
+    """Make the next part: with summary, rules, pins and last turns. A plain form's text is kept."""
+    await keep_written(request, code)
     return _moved(request, await conversations.continue_in_new(user_id(request), code))
 
 

@@ -13,11 +13,16 @@ from django.shortcuts import render
 
 from chatapp import wiring
 from chatapp.actions import inspection
+from chatapp.actions.connections.offered import choice
 from chatapp.conversations import listing, ownership, people
-from chatapp.conversations.messages.reading import amessage, aturn
+from chatapp.conversations.connections.stored import rights
+from chatapp.conversations.messages.reading import alast_turn, amessage, aturn
+from chatapp.conversations.projects import rows
+from chatapp.conversations.summaries.lines import asummary_lines
 from chatapp.conversations.summaries.versions import acarried, aversions
 from chatapp.conversations.turns.replacing import areplaced
 from chatapp.forms import model_name, number
+from chatapp.live.project_views import ProjectLink
 from chatapp.live.view_models import ConversationLink
 from chatapp.rendering.articles import bodies_of
 from chatapp.views.answers import endpoint, page_of, user_id, wants_fragment, wants_json
@@ -25,16 +30,27 @@ from compression.database import in_database_thread
 from compression.exceptions import UserFacingError
 
 
-async def page_context(request: HttpRequest) -> dict[str, Any]:
-    """The context that all chat pages share."""
-    chosen, links = await _ashared_context(user_id(request))
+async def page_context(request: HttpRequest, *, new_project: str = "") -> dict[str, Any]:
+    """The context that all chat pages share.
+
+    ``new_project`` is the slug of the project that a new conversation would belong to; one that the
+    person does not have counts as none.
+    """
+    person = user_id(request)
+    shared = await _ashared_context(person, new_project)
+    (chosen, links, projects, wished, connects) = shared
+    models = await choice(person)
     services = wiring.services()
+    new_model = models.first_there(wished, chosen["default_model"]) or models.default
     return {
         "page": None,
         "conversations": links,
-        "models": await services.catalogue.names(),
-        "new_model": chosen["default_model"] or services.catalogue.known_name(),
-        "demo": services.demo,
+        "projects": projects,
+        "new_project": new_project,
+        "models": models.names,
+        "new_model": new_model,
+        "demo": services.by_demo(new_model),
+        "connects": connects,
         "message_max_length": settings.MESSAGE_MAX_LENGTH,
         "client_msg_id": str(uuid.uuid4()),
         "theme": chosen["theme"],
@@ -43,8 +59,16 @@ async def page_context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _shared_context(user_id: int) -> tuple[dict[str, Any], list[ConversationLink]]:
-    return people.chosen(user_id), listing.links(user_id)
+def _shared_context(
+    user_id: int, new_project: str
+) -> tuple[dict[str, Any], list[ConversationLink], list[ProjectLink], str, bool]:
+    return (
+        people.chosen(user_id),
+        listing.links(user_id),
+        rows.links(user_id),
+        rows.default_model(user_id, new_project) if new_project else "",
+        rights(user_id).any,
+    )
 
 
 _ashared_context = in_database_thread(_shared_context)
@@ -55,11 +79,13 @@ async def home(request: HttpRequest) -> HttpResponseBase:
     """The newest conversation, or the empty state with ``?new``.
 
     As JSON, the list of conversations; for htmx, the list as a fragment with the conversation of
-    ``?current=<code>`` marked. With ``?archived``, the archived ones, also as a page.
+    ``?current=<code>`` marked. With ``?archived``, the archived ones, also as a page; with
+    ``?project=<slug>``, those of that project.
     """
     person, archived = user_id(request), "archived" in request.GET
     if wants_json(request) or wants_fragment(request) or archived:
-        links = await listing.alinks(person, archived=archived)
+        project = request.GET.get("project", "")
+        links = await listing.alinks(person, archived=archived, project=project)
         if wants_json(request):
             return JsonResponse({"conversations": [link.as_json() for link in links]})
         values = {"conversations": links, "current": request.GET.get("current", "")}
@@ -71,15 +97,17 @@ async def home(request: HttpRequest) -> HttpResponseBase:
         code = await listing.anewest(person)
         if code is not None:
             return HttpResponseRedirect(page_of(code))
-    return await rendered(request, "conversation.html", await page_context(request))
+    context = await page_context(request, new_project=request.GET.get("project", ""))
+    return await rendered(request, "conversation.html", context)
 
 
 @endpoint("GET")
 async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
     """The page of a conversation, opened at a message with ``?around=<seq>``.
 
-    ``?q=`` holds search terms, which are marked in that message. ``?before=<seq>`` and
-    ``?after=<seq>`` return the messages there as a fragment for htmx.
+    ``?q=`` holds search terms, which are marked in that message. For htmx, only the messages as a
+    fragment; with ``?before=<seq>`` and ``?after=<seq>`` those to add to what is shown; with
+    ``?settings`` the form for the conversation's settings.
     """
     given = [name for name in ("before", "after", "around") if name in request.GET]
     if given:
@@ -100,16 +128,22 @@ async def conversation(request: HttpRequest, code: str) -> HttpResponseBase:
                 "compression": page.compression.as_json(),
                 "context": page.context.as_json(),
                 "origin": page.origin.as_json() if page.origin else None,
+                "part": page.part.as_json(),
             }
         )
+    if wants_fragment(request) and "settings" in request.GET:
+        context = {**await page_context(request), "page": page}
+        return await rendered(request, "partials/settings/form.html", context)
     bodies = bodies_of(page.messages, page.turn)
     await wiring.rendering_pool().ahead(user_id(request), bodies)
-    if wants_fragment(request) and given and given[0] != "around":
-        name = "partials/older.html" if given[0] == "before" else "partials/newer.html"
+    if wants_fragment(request):
+        added = {"before": "partials/older.html", "after": "partials/newer.html"}
+        name = added.get(given[0] if given else "", "partials/feed.html")
         return await rendered(request, name, {"page": page})
     context = {
         **await page_context(request),
         "page": page,
+        "demo": wiring.services().by_demo(page.context.model),
         "current": page.conversation.code,
         "sought": place.get("around"),
         "words": request.GET.get("q", ""),
@@ -124,7 +158,7 @@ async def unsent(
 
     For browsers without JavaScript; with it, the page stays and shows the same.
     """
-    context = await page_context(request)
+    context = await page_context(request, new_project=fields.get("project", ""))
     model = fields.get("model", "")
     written = {**fields, "model": model if model in context["models"] else ""}
     context |= {"written": written, "error": error.as_dict()}
@@ -169,8 +203,19 @@ async def turn(request: HttpRequest, code: str, turn: int) -> HttpResponseBase:
     """One turn with its manifest as JSON; for htmx, what the reply's model saw, as a fragment."""
     found = await aturn(user_id(request), code, turn)
     if wants_fragment(request):
-        return await rendered(request, "partials/manifest.html", {"turn": found, "code": code})
+        values = {"turn": found, "code": code, "source": request.path}
+        return await rendered(request, "partials/manifest.html", values)
     return JsonResponse(found)
+
+
+async def last_reply(request: HttpRequest, code: str) -> HttpResponseBase:
+    """The same of the reply that ended last, if there is one; also as a page."""
+    found = await alast_turn(user_id(request), code)
+    if wants_json(request):
+        return JsonResponse({"turn": found})
+    template = "partials/manifest.html" if wants_fragment(request) else "reply.html"
+    values = {"turn": found, "code": code, "source": f"{request.path}?reply"}
+    return await rendered(request, template, values)
 
 
 @endpoint("GET")
@@ -178,10 +223,12 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     """The next request as the model will see it: parts, tokens, exact messages.
 
     With ``?left-out``, the messages that would be left out if no summary could be written.
-    With ``?masked``, the masked ones as the model sees them. With ``?model=``, only the figures for
-    another model, as JSON.
+    With ``?masked``, the masked ones as the model sees them. With ``?reply``, what the last reply's
+    model saw. With ``?model=``, only the figures for another model, as JSON.
     """
     person = user_id(request)
+    if "reply" in request.GET:
+        return await last_reply(request, code)
     if "model" in request.GET:
         figures = await inspection.figures_with(person, code, model_name(request.GET))
         return JsonResponse({"context": figures.as_json()})
@@ -202,22 +249,28 @@ async def context(request: HttpRequest, code: str) -> HttpResponseBase:
     if wants_json(request):
         return JsonResponse({"context": page.context.as_json(), **parts.as_json()})
     template = "partials/context.html" if wants_fragment(request) else "context.html"
-    values = {"context": page.context, "parts": parts.groups, "page": page}
+    carried = await acarried(person, code)
+    values = {"context": page.context, "parts": parts.groups, "page": page, "carried": carried}
     return await rendered(request, template, values)
 
 
 @endpoint("GET")
 async def summaries(request: HttpRequest, code: str) -> HttpResponseBase:
-    """The active summary and all its versions."""
+    """The active summary and what it leaves out; with ``?versions``, its versions.
+
+    As JSON, both.
+    """
     person = user_id(request)
     page = await wiring.services().apage(person, code)
     versions = await aversions(person, code)
     if wants_json(request):
         compression = page.compression.as_json()
         return JsonResponse({"compression": compression, "versions": versions})
-    template = "partials/summary.html" if wants_fragment(request) else "summaries.html"
-    carried = await acarried(person, code)
-    values = {"page": page, "versions": versions, "carried": carried}
+    only = "versions" in request.GET
+    part = "partials/versions.html" if only else "partials/summary.html"
+    template = part if wants_fragment(request) else "summaries.html"
+    lines = await asummary_lines(person, code)
+    values = {"page": page, "versions": versions, "lines": lines, "only_versions": only}
     return await rendered(request, template, values)
 
 
@@ -227,7 +280,10 @@ async def models(request: HttpRequest) -> HttpResponseBase:
     catalogue = wiring.services().catalogue
     # The windows come with the server's list, even for models never used.
     await catalogue.ask()
-    names = await catalogue.names()
+    # Another process may have connected a server.
+    await catalogue.others.recall()
+    offered = await choice(user_id(request))
+    names = offered.names
     profiles = [catalogue.known_profile(name) for name in names]
     return JsonResponse(
         {
@@ -235,6 +291,6 @@ async def models(request: HttpRequest) -> HttpResponseBase:
                 {"name": one.name, "window": one.window, "max_output_tokens": one.reserve}
                 for one in profiles
             ],
-            "default": catalogue.known_name(),
+            "default": offered.default,
         }
     )

@@ -6,9 +6,12 @@ from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 
-from chatapp import forms, wiring
+from chatapp import forms
+from chatapp.actions import preferences
+from chatapp.actions.connections.offered import choice
 from chatapp.conversations import people
 from chatapp.errors import InvalidInput
+from chatapp.text.lengths import INSTRUCTIONS_LENGTH
 from chatapp.views.answers import accepted, endpoint, fields_of, user_id, wants_json
 from chatapp.views.pages import page_context, rendered
 
@@ -32,8 +35,13 @@ async def settings(request: HttpRequest) -> HttpResponseBase:
     if wants_json(request):
         return JsonResponse(chosen)
     context = await page_context(request)
-    default = wiring.services().catalogue.known_name()
-    values = {"chosen": chosen, "default": default, "section": "settings"}
+    values = {
+        "chosen": chosen,
+        "default": (await choice(person)).default,
+        "instructions_tokens": await preferences.instructions_tokens(chosen["instructions"]),
+        "instructions_length": INSTRUCTIONS_LENGTH,
+        "section": "settings",
+    }
     return await rendered(request, "settings.html", {**context, **values})
 
 
@@ -50,4 +58,6 @@ def _changes(fields: dict[str, str]) -> dict[str, str | bool]:
             changes[name] = fields[name] in ON
     if "default_model" in fields:
         changes["default_model"] = forms.model_name({"model": fields["default_model"]})
+    if "instructions" in fields:
+        changes["instructions"] = forms.own_instructions(fields)
     return changes

@@ -24,6 +24,17 @@ MOST_SEARCHES: Final = 8
 TRY_AGAIN: Final = 5.0
 
 
+def query_of(request: HttpRequest) -> str:
+    """The words in ``?q=``."""
+    return storable("q", request.GET.get("q", "").strip(), longest=QUERY_LENGTH)
+
+
+def may_search(person: int) -> None:
+    """Raise RateLimited while too many searches of the person wait or run."""
+    if pending_of(person, "slow") >= MOST_SEARCHES:
+        raise RateLimited(retry_after=TRY_AGAIN)
+
+
 @endpoint("GET")
 async def search(request: HttpRequest) -> HttpResponseBase:
     """Search for ``q``. ``in``: a conversation's code; ``sort``: best or newest; ``page``.
@@ -35,15 +46,14 @@ async def search(request: HttpRequest) -> HttpResponseBase:
     if code:
         # A stranger's conversation is not found, whatever else the request says.
         await ownership.aowned(person, code)
-    query = storable("q", request.GET.get("q", "").strip(), longest=QUERY_LENGTH)
+    query = query_of(request)
     page = number(request.GET, "page") or 1
     if page > MOST_PAGES:
         raise InvalidInput.of("page", f"There are at most {MOST_PAGES} pages.")
     sort = request.GET.get("sort") or "best"
     if sort not in {"best", "newest"}:
         raise InvalidInput.of("sort", "Choose best or newest.")
-    if pending_of(person, "slow") >= MOST_SEARCHES:
-        raise RateLimited(retry_after=TRY_AGAIN)
+    may_search(person)
     found = await asearch(person, query, code=code, page=page, newest_first=sort == "newest")
     if wants_json(request):
         return JsonResponse(found.as_json())

@@ -19,7 +19,7 @@ async def conversation_tools(request: HttpRequest, code: str) -> HttpResponseBas
     shown = await tools.tools_page(user_id(request), code)
     if wants_json(request):
         return JsonResponse(shown.as_json())
-    values = {"tools": shown, "code": code}
+    values = {"tools": shown, "code": code, "current": code}
     return await rendered(request, "tools.html", {**await page_context(request), **values})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -15,14 +16,14 @@ from django.urls import reverse
 from django.utils.http import content_disposition_header
 
 from chatapp import wiring
-from chatapp.actions import exporting
+from chatapp.actions import exporting, preferences
 from chatapp.conversations import ownership
-from chatapp.conversations.imports import jobs
+from chatapp.conversations.imports import jobs, undoing
 from chatapp.errors import ImportInvalid, ImportRunning, InvalidInput, RequestTooLarge
 from chatapp.text.lengths import NAME_LENGTH
 from chatapp.text.safety import clean, visible
 from chatapp.transfer.openai_messages import MAX_BYTES
-from chatapp.views.answers import endpoint, user_id, wants_fragment, wants_json
+from chatapp.views.answers import accepted, endpoint, user_id, wants_fragment, wants_json
 from chatapp.views.pages import page_context, rendered
 
 # Seconds within which an import's report is the answer itself.
@@ -30,11 +31,14 @@ MOMENT = 2.0
 # Content types of bodies that are the file itself.
 RAW = frozenset({"application/json", "application/zip", "application/octet-stream"})
 PIECE = 256 * 1024
+Handler = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 # The report of a job that has not stored one yet.
 NO_REPORT: dict[str, Any] = {
     "imported": 0,
     "already": 0,
     "messages": 0,
+    "first_at": None,
+    "last_at": None,
     "conversations": [],
     "refused": [],
     "left_out": {},
@@ -114,6 +118,17 @@ async def import_cancel(request: HttpRequest, code: str) -> HttpResponseBase:
     return HttpResponseRedirect(reverse("import-job", args=[code]))
 
 
+def import_undo(name: str, act: Callable[[int, str], Awaitable[None]]) -> Handler:
+    """The view that deletes what an import made, or brings it back."""
+
+    @endpoint("POST")
+    async def view(request: HttpRequest, code: str) -> HttpResponseBase:
+        await act(user_id(request), code)
+        return accepted(request, name, {"done": True}, to=reverse("import-job", args=[code]))
+
+    return view
+
+
 def _as_json(job: jobs.ImportView) -> dict[str, Any]:
     """A job with its report, in the form that import answers have always had."""
     values = job.as_json()
@@ -121,7 +136,9 @@ def _as_json(job: jobs.ImportView) -> dict[str, Any]:
 
 
 async def _page(request: HttpRequest, job: jobs.ImportView) -> HttpResponseBase:
-    values = {"job": job, "report": job.report, "left_out": job.report.get("left_out")}
+    values: dict[str, Any] = {"job": job, "report": job.report}
+    if job.undone_at is not None:
+        values["kept"] = await undoing.akept(user_id(request), job.job)
     if wants_fragment(request):
         return await rendered(request, "partials/imported.html", values)
     values |= {**await page_context(request), "section": "settings"}
@@ -137,11 +154,12 @@ async def _begun(request: HttpRequest, person: int) -> str:
     other = await jobs.arunning(person)
     if other is not None:
         raise ImportRunning(fields={"job": other})
+    model = await preferences.default_model(person)
     code = str(uuid.uuid4())
     path = importer.path_of(code)
     # Parsing the form and copying a hundred megabytes take a while.
     name, size = await asyncio.to_thread(_received, request, path)
-    await importer.take(person, code, file_name=name, size=size)
+    await importer.take(person, code, file_name=name, size=size, model=model)
     return code
 
 

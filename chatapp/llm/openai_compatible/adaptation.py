@@ -7,9 +7,13 @@ from typing import Any
 
 from chatapp.llm.client import ChatRequest, without_system_role, without_tools
 from chatapp.llm.errors import LLMError
+from chatapp.llm.lessons import TRIAL
 from chatapp.llm.lessons import Value as Learned
 
-__all__ = ["Adaptation", "Learned", "objection"]
+__all__ = ["Adaptation", "Learned", "objection", "still_believed"]
+
+#: Seconds for which what a server refuses is left out without a look at the profile.
+REMEMBERED = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,8 @@ class Adaptation:
     supports_json_schema: bool = True
     supports_system_role: bool = True
     supports_tools: bool = True
+    supports_temperature: bool = True
+    supports_reasoning_effort: bool = True
     knows_max_tokens: bool = True
     """False: the limit is called ``max_completion_tokens`` there. Not kept in the profile."""
     max_output_tokens: int | None = None
@@ -42,6 +48,10 @@ class Adaptation:
         if request.max_tokens is not None:
             name = "max_tokens" if self.knows_max_tokens else "max_completion_tokens"
             body[name] = min(request.max_tokens, self.max_output_tokens or request.max_tokens)
+        if request.temperature is not None and self.supports_temperature:
+            body["temperature"] = request.temperature
+        if request.reasoning_effort and self.supports_reasoning_effort:
+            body["reasoning_effort"] = request.reasoning_effort
         return body
 
     def lessons(self, before: Adaptation, request: ChatRequest) -> list[tuple[str, Learned]]:
@@ -84,7 +94,31 @@ _SIGNS = {
         "system message",
         "developer instruction",
     ),
+    "supports_temperature": ("temperature",),
+    "supports_reasoning_effort": (
+        "reasoning_effort",
+        "reasoningeffort",
+        "reasoning effort",
+        "reasoning.effort",
+        "support thinking",
+        "support reasoning",
+    ),
 }
+# A server that says so takes the parameter, but not this value of it: whoever chose it should know.
+_ANOTHER_VALUE = (
+    "range",
+    "between",
+    "less than",
+    "greater than",
+    "at most",
+    "at least",
+    "<=",
+    "non-negative",
+    "supported values",
+    "valid values",
+    "must be one of",
+)
+_VALUED = frozenset({"supports_temperature", "supports_reasoning_effort"})
 
 
 def used_by(request: ChatRequest) -> dict[str, bool]:
@@ -95,6 +129,8 @@ def used_by(request: ChatRequest) -> dict[str, bool]:
         "knows_max_tokens": request.max_tokens is not None,
         "max_output_tokens": request.max_tokens is not None,
         "supports_tools": bool(request.tools),
+        "supports_temperature": request.temperature is not None,
+        "supports_reasoning_effort": bool(request.reasoning_effort),
         "supports_system_role": any(m.get("role") == "system" for m in request.messages),
     }
 
@@ -102,7 +138,7 @@ def used_by(request: ChatRequest) -> dict[str, bool]:
 def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adaptation | None:
     """The next thing to leave out, judged by a server's refusal; None if it names none of them.
 
-    Nothing is left out twice, so a request is adapted six times at most.
+    Nothing is left out twice, so a request is adapted eight times at most.
     """
     said = f"{error.parameter} {error.provider_message}".lower()
     sent = used_by(request)
@@ -110,6 +146,19 @@ def objection(error: LLMError, request: ChatRequest, known: Adaptation) -> Adapt
     if most and request.max_tokens and most < request.max_tokens and not known.max_output_tokens:
         return replace(known, max_output_tokens=most)
     for name, signs in _SIGNS.items():
+        if name in _VALUED and any(words in said for words in _ANOTHER_VALUE):
+            continue
         if sent[name] and getattr(known, name) and any(sign in said for sign in signs):
             return replace(known, **{name: False})
     return None
+
+
+def still_believed(learned: Adaptation, seconds: float) -> Adaptation:
+    """The part of what was learned so many seconds ago that counts without the profile's word.
+
+    Whoever asks knows the profile, where a lesson has its own time and can be taken back.
+    """
+    if seconds < REMEMBERED:
+        return learned
+    forgotten = seconds >= TRIAL.total_seconds()
+    return Adaptation(knows_max_tokens=learned.knows_max_tokens or forgotten)

@@ -22,13 +22,20 @@ from collections.abc import (
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies
 
 import httpx2
 import stamina
-from openai import AsyncOpenAI, Omit
+from openai import AsyncOpenAI
 
-from chatapp.llm.client import ChatRequest, Chunk, ModelInfo, OnTokens, WholeReply, collect
+from chatapp.llm.client import (
+    Attempts,
+    ChatRequest,
+    Chunk,
+    ModelInfo,
+    OnTokens,
+    WholeReply,
+    collect,
+)
 from chatapp.llm.errors import (
     ContextOverflow,
     LLMError,
@@ -40,17 +47,22 @@ from chatapp.llm.errors import (
     ServerUnreachable,
     clean_words,
 )
-from chatapp.llm.lessons import TRIAL
-from chatapp.llm.openai_compatible.adaptation import Adaptation, Learned, objection
+from chatapp.llm.openai_compatible.adaptation import (
+    Adaptation,
+    Learned,
+    objection,
+    still_believed,
+)
 from chatapp.llm.openai_compatible.classify import MAX_BODY, from_response
 from chatapp.llm.openai_compatible.limits import Clock, Limits
 from chatapp.llm.openai_compatible.listing import read_models
 from chatapp.llm.openai_compatible.sse import MAX_EVENT_BYTES, StreamDecoder
-from chatapp.llm.openai_compatible.transport import AiohttpTransport
+from chatapp.llm.openai_compatible.transport import SocketFactory, transport_for
 from chatapp.llm.openai_compatible.transport_errors import opening_error, reading_error
 
 #: (model, field of its profile, value): supports_usage, supports_json_schema,
-#: supports_system_role, supports_tools, window, max_output_tokens.
+#: supports_system_role, supports_tools, supports_temperature, supports_reasoning_effort, window,
+#: max_output_tokens.
 OnLearned = Callable[[str, str, Learned], Awaitable[None]]
 
 #: Bytes; the longest known list has about 1 MB.
@@ -60,13 +72,17 @@ MAX_CONNECTIONS = 1000
 #: Seconds for which an idle connection is kept.
 KEEPALIVE = 30.0
 POOL = httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=KEEPALIVE)
+#: What each request says of itself; all that a server other than the chat's own is told.
+PLAIN_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+    "User-Agent": "Palimpsest",
+}
 #: After [DONE], for the end of the body, so that the connection can be used again.
 DRAIN_SECONDS = 0.2
 DRAIN_BYTES = 64 * 1024
 #: Statuses of a gateway that may pass within seconds: worth asking again.
 QUICK_RETRIES = frozenset({502, 503})
-#: Seconds for which what a server refuses is left out without a look at the profile.
-REMEMBERED = 60.0
 
 
 class OpenAIClient:
@@ -76,7 +92,9 @@ class OpenAIClient:
     authentication and appear nowhere else. An empty ``api_key`` sends none. ``on_learned`` is
     awaited when a server turns out to know more or less than was thought; it must not raise.
     ``gather`` gives the seconds for which the bytes of a reply that has begun may gather between
-    two readings, since nobody is shown every token by itself.
+    two readings, since nobody is shown every token by itself. ``open_socket`` makes the sockets, or
+    refuses; no proxy is used then. ``of_the_chat``: also send the headers that the SDK takes from
+    environment variables, which are meant for the chat's own server.
     """
 
     def __init__(
@@ -87,6 +105,8 @@ class OpenAIClient:
         limits: Limits | None = None,
         on_learned: OnLearned | None = None,
         gather: Callable[[], float] = lambda: 0.0,
+        open_socket: SocketFactory | None = None,
+        of_the_chat: bool = True,
     ) -> None:
         self._limits = limits or Limits()
         self._on_learned = on_learned
@@ -94,9 +114,10 @@ class OpenAIClient:
         # By model, and when it was learned.
         address, credentials = split_credentials(base_url)
         self._has_key = bool(api_key) or credentials is not None
-        self._secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
+        # The texts that authenticate its requests, which must be in no log.
+        self.secrets = tuple(s for s in (api_key, *(credentials or ())) if len(s) > 3)
         timeout = httpx2.Timeout(None, connect=self._limits.connect, pool=self._limits.connect)
-        transport = _transport()
+        transport = transport_for(open_socket, most=MAX_CONNECTIONS, keepalive=KEEPALIVE)
         # The HTTP library's own connections give one chunk at a time, however many have come.
         self._gather = gather if transport else lambda: 0.0
         self._http = httpx2.AsyncClient(
@@ -105,6 +126,7 @@ class OpenAIClient:
             timeout=timeout,
             limits=POOL,
             follow_redirects=False,
+            trust_env=open_socket is None,
             event_hooks={"response": [self._refuse_errors]},
         )
         self._sdk = AsyncOpenAI(
@@ -115,9 +137,9 @@ class OpenAIClient:
             http_client=self._http,
             default_headers={"Accept-Encoding": "identity"},
         )
-        headers = self._sdk.default_headers | (self._sdk.auth_headers if api_key else {})
+        headers = self._sdk.default_headers if of_the_chat else PLAIN_HEADERS
+        headers = {**headers, **(self._sdk.auth_headers if api_key else {})}
         self._headers = {name: text for name, text in headers.items() if isinstance(text, str)}
-        self._unsigned: dict[str, Any] = {} if api_key else {"Authorization": Omit()}
 
     @asynccontextmanager
     async def stream(self, request: ChatRequest) -> AsyncIterator[AsyncIterator[Chunk]]:
@@ -136,12 +158,8 @@ class OpenAIClient:
         """The models that the server lists under ``/models``."""
         clock = Clock(self._limits)
         async with AsyncExitStack() as stack:
-            opening = self._sdk.models.with_streaming_response.list(extra_headers=self._unsigned)
-            try:
-                opened = await clock.within(stack.enter_async_context(opening))
-            except Exception as error:
-                raise opening_error(error, self._limits) from None
-            body = await self._bounded_body(opened.http_response, clock, MAX_MODELS_BODY)
+            response = await self._sent("GET", "models", None, clock, stack)
+            body = await self._bounded_body(response, clock, MAX_MODELS_BODY)
         return await asyncio.to_thread(read_models, body)
 
     async def aclose(self) -> None:
@@ -156,7 +174,7 @@ class OpenAIClient:
         What the server refuses to know is left out, each thing once.
         """
         learned, since = self._adaptations.get(request.model, (Adaptation(), 0.0))
-        known = adaptation = _still_believed(learned, time.monotonic() - since)
+        known = adaptation = still_believed(learned, time.monotonic() - since)
         while True:
             try:
                 response = await self._ask_patiently(request, adaptation, clock, stack)
@@ -211,17 +229,38 @@ class OpenAIClient:
             wait_jitter=limits.retry_wait,
         ):
             with attempt:
-                return await self._ask(body, clock, stack)
+                return await self._ask(body, request.attempts, clock, stack)
         raise ServerUnreachable
 
     async def _ask(
-        self, body: Mapping[str, Any], clock: Clock, stack: AsyncExitStack
+        self,
+        body: Mapping[str, Any],
+        attempts: Attempts | None,
+        clock: Clock,
+        stack: AsyncExitStack,
     ) -> httpx2.Response:
         """The response whose body is still to be read, opened on ``stack``."""
         clock.asking()
+        if attempts is not None:
+            attempts.sent(body)
         try:
-            url = self._sdk.base_url.join("chat/completions")
-            asked = self._http.build_request("POST", url, json=body, headers=self._headers)
+            return await self._sent("POST", "chat/completions", body, clock, stack)
+        except Exception as error:
+            if attempts is not None:
+                attempts.refused(error)
+            raise
+
+    async def _sent(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        clock: Clock,
+        stack: AsyncExitStack,
+    ) -> httpx2.Response:
+        try:
+            url = self._sdk.base_url.join(path)
+            asked = self._http.build_request(method, url, json=body, headers=self._headers)
             response = await clock.within(self._http.send(asked, stream=True))
         except Exception as error:
             # ValueError and its kin come through, and their texts may hold the key.
@@ -248,7 +287,7 @@ class OpenAIClient:
 
     def _without_secrets(self, error: LLMError) -> LLMError:
         if error.provider_message:
-            words = clean_words(error.provider_message, secrets=self._secrets)
+            words = clean_words(error.provider_message, secrets=self.secrets)
             error.fields["provider_message"] = words
         return error
 
@@ -341,24 +380,6 @@ async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
     except (TimeoutError, httpx2.HTTPError, httpx2.StreamError):
         # The reply is whole: the connection is merely not used again.
         return
-
-
-def _still_believed(learned: Adaptation, seconds: float) -> Adaptation:
-    """The part of what was learned so many seconds ago that counts without the profile's word.
-
-    Whoever asks knows the profile, where a lesson has its own time and can be taken back.
-    """
-    if seconds < REMEMBERED:
-        return learned
-    forgotten = seconds >= TRIAL.total_seconds()
-    return Adaptation(knows_max_tokens=learned.knows_max_tokens or forgotten)
-
-
-def _transport() -> AiohttpTransport | None:
-    """Connections of aiohttp; None, the HTTP library's, where the environment names a proxy."""
-    if getproxies().keys() & {"http", "https", "all"}:
-        return None
-    return AiohttpTransport(most=MAX_CONNECTIONS, keepalive=KEEPALIVE)
 
 
 def split_credentials(base_url: str) -> tuple[str, tuple[str, str] | None]:

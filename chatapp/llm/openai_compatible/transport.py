@@ -15,6 +15,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.request import getproxies
 
 import aiohttp
 import httpx2
@@ -238,3 +239,12 @@ def _translated() -> Iterator[None]:
         raise httpx2.RemoteProtocolError("The server did not answer in HTTP.") from error
     except aiohttp.ClientError as error:
         raise httpx2.ReadError("The connection broke.") from error
+
+
+def transport_for(
+    open_socket: SocketFactory | None, *, most: int, keepalive: float
+) -> AiohttpTransport | None:
+    """Connections of aiohttp; None, the HTTP library's, where the environment names a proxy."""
+    if open_socket is None and getproxies().keys() & {"http", "https", "all"}:
+        return None
+    return AiohttpTransport(most=most, keepalive=keepalive, open_socket=open_socket)

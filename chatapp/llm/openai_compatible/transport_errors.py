@@ -19,6 +19,7 @@ from chatapp.llm.errors import (
     WrongKey,
 )
 from chatapp.llm.openai_compatible.limits import Limits
+from chatapp.tools.addresses import AddressRefused
 
 _EXPECTED = (
     OpenAIError,
@@ -61,6 +62,11 @@ def _known_cause(cause: BaseException, limits: Limits) -> LLMError | None:
     match cause:
         case httpx2.ConnectTimeout():
             return ServerTimeout.of("connect", limits.connect)
+        case AddressRefused():
+            return ServerUnreachable(
+                "The model server's address is inside a private network or on this computer, and "
+                "that is not allowed for it. An owner can allow it."
+            )
         case httpx2.PoolTimeout():
             return ServerUnreachable(
                 "Too many replies are being written at once. Wait a little, then retry."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from argparse import ArgumentParser
 from pathlib import Path
@@ -12,6 +13,7 @@ from django.core.management.base import BaseCommand
 
 from chatapp.accounts import signin_links
 from chatapp.actions.importing import ImportReport, import_openai_messages
+from chatapp.actions.preferences import default_model
 from chatapp.errors import ImportInvalid
 from chatapp.text.safety import visible
 from chatapp.transfer.openai_messages import MAX_BYTES
@@ -61,6 +63,7 @@ class Command(BaseCommand):
                     stream,
                     counter=default_counter(),
                     title=options["title"],
+                    model=asyncio.run(default_model(owner.pk)),
                     keep_system_prompt=options["keep_system_prompt"],
                     max_bytes=limit,
                     on_stored=self.progress(),

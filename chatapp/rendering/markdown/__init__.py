@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from chatapp.rendering.markdown.blocks import render_message as render
 from chatapp.rendering.markdown.cost_estimate import LARGE
-from chatapp.rendering.markdown.stream import StreamRenderer, Update
+from chatapp.rendering.markdown.stream import StreamRenderer, Update, last_line
 
-__all__ = ["LARGE", "StreamRenderer", "Update", "render"]
+__all__ = ["LARGE", "StreamRenderer", "Update", "last_line", "render"]

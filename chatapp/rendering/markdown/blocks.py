@@ -36,9 +36,12 @@ from chatapp.rendering.markdown.formulas import FORMULA_MESSAGE, formula, source
 from chatapp.rendering.markdown.highlight import (
     HIGHLIGHT_MESSAGE,
     code_figure,
+    highlighted,
+    highlighted_part,
     is_highlighted,
     language_of,
 )
+from chatapp.rendering.markdown.lexing import BEGINNING
 from chatapp.rendering.markdown.sanitise import LINK_SCHEMES, LONG_CELL_CLASS, TASK_CLASS, sanitise
 from chatapp.text.safety import visible
 
@@ -55,7 +58,7 @@ _BOXES: Final = {" ": "☐ ", "x": "☑ "}
 
 #: Where plain text may end: only where one of our rules may begin, or a link's text end. The
 #: parser's own list stops at every sign, and asking all rules there costs as much as a word.
-_terminator = re.compile(r"[\n\\`*_~\[\]<]|!(?=\[)|&(?=[#A-Za-z])|:(?=//)|(?<!\$)\$\$(?!\$)")
+_terminator = re.compile(r"[\n\\`*_~\[\]<]|!(?=\[)|&(?=[#A-Za-z])|:(?=//)|(?<!\$)\$(?=\S)")
 
 _ALIGNMENTS: Final = {f"text-align:{side}": f"align-{side}" for side in ("left", "center", "right")}
 
@@ -70,8 +73,8 @@ class Environment:
     It holds link definitions, and how many characters may still be highlighted or set as formulas.
 
     ``time_left``, in microseconds, limits both together; ``work`` limits the parsing of a piece.
-    ``continued``: the piece is a later part of one long fence. ``open_block``: the piece is still
-    being written.
+    ``continued``: the piece is a later part of one long fence, which the lexer begins with
+    ``stack``. ``open_block``: the piece is still being written. ``in_parts``: the text is a stream.
     """
 
     def __init__(self) -> None:
@@ -82,13 +85,16 @@ class Environment:
         self.work = Work("")
         self.continued = False
         self.open_block = False
+        self.in_parts = False
+        self.stack = BEGINNING
 
     def for_open_block(self) -> Environment:
-        """A copy for a block that is rendered repeatedly. Rendering with it changes nothing here,
-        and is cheap, since code is highlighted only when it is complete."""
+        """A copy for a block that is rendered repeatedly; rendering with it changes nothing."""
         copy = Environment()
         copy.references = dict(self.references)
-        copy.highlight_left = 0
+        copy.highlight_left = self.highlight_left
+        copy.in_parts = self.in_parts
+        copy.stack = self.stack
         copy.formulas_left = self.formulas_left
         copy.time_left = self.time_left
         copy.open_block = True
@@ -202,8 +208,14 @@ def _formula(token: Token, environment: Environment, *, display: bool) -> str:
 
 
 def _figure(code: str, language: str, environment: Environment) -> str:
-    highlighted = is_highlighted(code, language) and environment.may_highlight(code)
-    return code_figure(code, language, highlighted=highlighted, continued=environment.continued)
+    if not (is_highlighted(code, language) and environment.may_highlight(code)):
+        inner = escape(code)
+    elif environment.in_parts:
+        stack = environment.stack if environment.continued else BEGINNING
+        inner, environment.stack = highlighted_part(code, language, stack)
+    else:
+        inner = highlighted(code, language)
+    return code_figure(inner, language, continued=environment.continued)
 
 
 class _Parser(MarkdownIt):

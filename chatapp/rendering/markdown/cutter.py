@@ -17,8 +17,8 @@ from typing import Final
 
 #: Characters of an open block; rendering as much prose takes about 4 ms.
 OPEN_BLOCK: Final = 3_000
-#: Characters of an open fence, which is only escaped, so that only the fragment's size matters.
-OPEN_FENCE: Final = 12_000
+#: Characters of an open fence, which is highlighted at each flush: its finished part is not.
+OPEN_FENCE: Final = 800
 #: Characters of a table's head or a fence's first line, which are repeated after a cut.
 _HEAD_LENGTH = 1_000
 

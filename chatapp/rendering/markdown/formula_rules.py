@@ -1,8 +1,11 @@
-r"""The rules for formulas in Markdown: ``\(…\)`` in a line, ``\[…\]`` and ``$$…$$`` displayed.
+r"""The rules for formulas: ``\(…\)`` and ``$…$`` in a line, ``\[…\]`` and ``$$…$$`` displayed.
 
-A single dollar stays text, since prices are commoner than formulas. The closing signs of a text are
-listed once, so that time is linear even if formulas are never closed. A blank line ends a formula,
-as in LaTeX, and as it ends a block in a streamed reply.
+Single dollars enclose a formula only as in Pandoc, so that prices stay text: no white space follows
+the first, and the next one has none before it and no digit after it. Nor does one begin within a
+word (``US$5``), or with an amount of something (``$5 million``).
+
+The closing signs of a text are listed once, so that time is linear even if formulas are never
+closed. A blank line ends a formula, as in LaTeX, and as it ends a block in a streamed reply.
 """
 
 from __future__ import annotations
@@ -15,8 +18,12 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-_CLOSING: Final = {r"\(": ")", r"\[": "]", "$$": "$$"}
-_sign = re.compile(r"\\(.)|(?<!\$)\$\$(?!\$)", re.DOTALL)
+_CLOSING: Final = {r"\(": ")", r"\[": "]", "$$": "$$", "$": "$"}
+_sign = re.compile(r"\\(.)|(?<!\$)(\$\$?)(?!\$)", re.DOTALL)
+_opens = re.compile(r"(?<![\w$])\$(?=[^\s$])(?!\d[\d.,]{0,15}\s{1,3}[^\W\d_]{2})")
+_closes = re.compile(r"(?<=[^\s$])\$(?![\d$])")
+#: Characters of a formula between single dollars; what is longer are two dollars of a text.
+_SHORT: Final = 500
 
 
 def add_formulas(parser: MarkdownIt) -> None:
@@ -36,28 +43,48 @@ def _end(state: StateInline | StateBlock, opening: str, position: int) -> int:
     """Position of the closing sign of the formula that begins at ``position``; -1 if none."""
     found: dict[str, dict[str, list[int]]] = state.env.setdefault("closings", {})
     if state.src not in found:
-        places: dict[str, list[int]] = {")": [], "]": [], "$$": []}
+        places: dict[str, list[int]] = {")": [], "]": [], "$$": [], "$": []}
         for match in _sign.finditer(state.src):
-            places.get(match[1] or "$$", []).append(match.start())
+            # An escaped dollar closes nothing.
+            sign = match[2] or (match[1] if match[1] in ")]" else "")
+            if sign:
+                places[sign].append(match.start())
         found[state.src] = places
     ends = found[state.src][_CLOSING[opening]]
-    following = bisect_left(ends, position + 2)
+    following = bisect_left(ends, position + len(opening))
     return ends[following] if following < len(ends) else -1
 
 
-def _inline(state: StateInline, silent: bool) -> bool:
-    source, begin = state.src, state.pos
+def _opening(source: str, begin: int) -> str:
+    """The sign that opens a formula at ``begin``; empty if none does."""
     opening = source[begin : begin + 2]
-    if opening not in _CLOSING:
-        return False
+    if opening[:1] == "$" != opening[1:]:
+        return "$" if _opens.match(source, begin) else ""
     following = source[begin + 2 : begin + 3]
     if opening == "$$" and (
         "$" in (following, source[begin - 1 : begin]) or (begin and not following.strip())
     ):
+        return ""
+    return opening if opening in _CLOSING else ""
+
+
+def _encloses(source: str, begin: int, end: int) -> bool:
+    """Whether a formula is between two single dollars, the second of which is the next one."""
+    near = 0 <= end - begin <= _SHORT and _closes.match(source, end)
+    # Code in between is not cut in two.
+    return bool(near) and "`" not in source[begin:end]
+
+
+def _inline(state: StateInline, silent: bool) -> bool:
+    source, begin = state.src, state.pos
+    opening = _opening(source, begin)
+    if not opening:
         return False
-    end = _end(state, opening, begin)
-    if 0 <= end <= state.posMax - 2:
-        after, kind, content = end + 2, "formula", source[begin + 2 : end]
+    end, length = _end(state, opening, begin), len(opening)
+    if opening == "$" and not _encloses(source, begin, end):
+        return False
+    if 0 <= end <= state.posMax - length:
+        after, kind, content = end + length, "formula", source[begin + length : end]
     elif state.env["environment"].open_block:
         after, kind, content = state.posMax, "code_inline", source[begin : state.posMax]
     else:
@@ -67,7 +94,7 @@ def _inline(state: StateInline, silent: bool) -> bool:
     if not silent:
         token = state.push(kind, "", 0)
         token.content, token.markup = content, source[begin:after]
-        token.meta = {"display": opening != r"\("}
+        token.meta = {"display": opening not in (r"\(", "$")}
     state.pos = after
     return True
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from docutils.utils.math import toplevel_code
-from docutils.utils.math.latex2mathml import parse_latex_math
-from docutils.utils.math.mathml_elements import MathElement, math
+# Imported with the first formula.
+if TYPE_CHECKING:
+    from docutils.utils.math.mathml_elements import MathElement
 
 #: Characters of a formula; the longest derivations that models write have a third of that.
 FORMULA_LENGTH: Final = 2_000
@@ -49,6 +49,9 @@ def formula(source: str, *, display: bool) -> str:
     being written is rendered repeatedly."""
     if len(source) > FORMULA_LENGTH or _refused.search(source):
         return ""
+    from docutils.utils.math.latex2mathml import parse_latex_math
+    from docutils.utils.math.mathml_elements import math
+
     root = math(alttext=source.strip())
     if display:
         root.set("display", "block")
@@ -56,6 +59,7 @@ def formula(source: str, *, display: bool) -> str:
         parse_latex_math(root, _in_known_words(source.strip(), display=display))
         if not len(root) or _depth(root) > _DEPTH:
             return ""
+        _index_accented(root)
         html: str = root.toxml()
     except Exception:
         # It raises many kinds of errors, such as an AttributeError for a brace too many.
@@ -70,6 +74,8 @@ def source_of(source: str) -> str:
 
 
 def _in_known_words(source: str, *, display: bool) -> str:
+    from docutils.utils.math import toplevel_code
+
     source = _single_row.sub("", source)
     source = _rows.sub(r"\\\1{aligned}", source)
     if r"\begin{array}" in source:
@@ -79,6 +85,29 @@ def _in_known_words(source: str, *, display: bool) -> str:
     if display and r"\\" in toplevel_code(source):
         source = rf"\begin{{aligned}}{source}\end{{aligned}}"
     return source.replace("\t", " ")
+
+
+def _index_accented(root: MathElement) -> None:
+    """Set the index of a letter with an accent beside it: docutils puts it below, as a limit."""
+    from docutils.utils.math.mathml_elements import mover
+
+    for parent in list(root.iter()):
+        for element in parent:
+            if element.tag != "munderover" or element[0].tag == "mo" or element[2].tag != "mo":
+                continue
+            base, index, accent = element
+            accented = mover(base, accent, accent=True)
+            if parent.tag == "msup" and element is parent[0]:
+                # An exponent stands above the index.
+                _become(parent, "msubsup", accented, index, parent[1])
+            else:
+                _become(element, "msub", accented, index)
+
+
+def _become(element: MathElement, tag: str, *children: MathElement) -> None:
+    element.clear()
+    element.tag, element.nchildren = tag, len(children)
+    element.extend(children)
 
 
 def _depth(root: MathElement) -> int:

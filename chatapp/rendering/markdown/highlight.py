@@ -7,16 +7,17 @@ from functools import lru_cache
 from html import escape
 from typing import Final
 
+import pygments
 from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
+from chatapp.rendering.markdown.lexing import Stack, lexed
 from chatapp.rendering.markdown.sanitise import HIGHLIGHT_PREFIX
 
-#: Characters of code above which a block is not highlighted; dense code takes 6 µs per character.
-HIGHLIGHT_BLOCK: Final = 8_000
-#: Characters of highlighted code in one message; later blocks are not highlighted.
+#: Characters of highlighted code in one message, at 6 µs each if it is dense; later blocks are not
+#: highlighted.
 HIGHLIGHT_MESSAGE: Final = 20_000
 #: Characters of a line; longer ones are minified or data, and some lexers are quadratic in them.
 HIGHLIGHT_LINE: Final = 1_000
@@ -46,14 +47,24 @@ def is_highlighted(code: str, language: str) -> bool:
     """Whether ``code`` is small enough and its language is known."""
     return (
         language.lower() in _LANGUAGES
-        and len(code) <= HIGHLIGHT_BLOCK
+        and len(code) <= HIGHLIGHT_MESSAGE
         and not _long_line.search(code)
     )
 
 
-def code_figure(code: str, language: str, *, highlighted: bool, continued: bool) -> str:
-    """A block of code as HTML, escaped; ``continued`` marks a later part of one long block."""
-    inner = highlight(code, _lexer(language.lower()), _formatter) if highlighted else escape(code)
+def highlighted(code: str, language: str) -> str:
+    """A whole block of code as HTML."""
+    return str(highlight(code, _lexer(language.lower()), _formatter))
+
+
+def highlighted_part(code: str, language: str, stack: Stack) -> tuple[str, Stack]:
+    """A part of a block as HTML, lexed on from ``stack``; and the stack at its end."""
+    tokens, stack = lexed(_lexer(language.lower()), code, stack)
+    return str(pygments.format(tokens, _formatter)), stack
+
+
+def code_figure(inner: str, language: str, *, continued: bool) -> str:
+    """A block of code, already HTML, in its frame; ``continued``: a later part of a long block."""
     kind = "code continued" if continued else "code"
     return (
         f'<figure class="{kind}"><figcaption>{escape(language)}</figcaption>'

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from typing import Final
 
 from chatapp.rendering.markdown.blocks import Environment, render_message, render_piece
 from chatapp.rendering.markdown.cost_estimate import CLOSED_BUDGET, OPEN_BUDGET
 from chatapp.rendering.markdown.cutter import Cutter
+from chatapp.rendering.markdown.unfinished import completed
 from chatapp.text.safety import LOOKED_AT, has_a_look, settled, visible_part
 
 
@@ -21,6 +23,21 @@ class Update:
     """The block still being written, which replaces that of the last update."""
     thoughts_html: str = ""
     """Reasoning to append, except for an end whose look may still change."""
+    last_line_html: str = ""
+    """The line that the reasoning is now at, if there is more of it."""
+
+
+#: The end of a block of code: its last line break comes from the parser, though the line goes on.
+_CODE_END: Final = "\n</code></pre></figure>\n"
+#: Characters of the last line of reasoning that are shown, and among which it is looked for.
+_LINE: Final = 120
+_AMONG: Final = 1_000
+
+
+def last_line(thoughts: str) -> str:
+    """The line that unfinished reasoning, as shown so far, is at; only its end if it is long."""
+    line = thoughts[-_AMONG:].rstrip().rpartition("\n")[2].strip()
+    return line if len(line) <= _LINE else "…" + line[-_LINE:].lstrip()
 
 
 class StreamRenderer:
@@ -30,8 +47,10 @@ class StreamRenderer:
         self._received: list[str] = []
         self._cutter = Cutter()
         self._environment = Environment()
+        self._environment.in_parts = True
         self._thoughts = ""  # not shown yet, and a little of what was before
         self._thoughts_shown = 0
+        self._thoughts_end = ""  # the last of what was shown
 
     @classmethod
     def split(cls, text: str) -> tuple[str, str]:
@@ -51,9 +70,18 @@ class StreamRenderer:
             closed.append(render_piece(piece.text, self._environment, CLOSED_BUDGET))
         piece = self._cutter.open_piece()
         self._environment.continued = piece.continued
-        open_html = render_piece(piece.text, self._environment.for_open_block(), OPEN_BUDGET)
+        environment = self._environment.for_open_block()
+        open_text = completed(piece.text)
+        open_html = render_piece(open_text, environment, OPEN_BUDGET)
+        if open_html.endswith(_CODE_END) and not open_text.endswith("\n"):
+            open_html = open_html.removesuffix(_CODE_END) + _CODE_END.lstrip("\n")
+        more = self._think(thoughts)
+        self._thoughts_end = (self._thoughts_end + more)[-_AMONG:]
         return Update(
-            closed_html="".join(closed), open_html=open_html, thoughts_html=self._think(thoughts)
+            closed_html="".join(closed),
+            open_html=open_html,
+            thoughts_html=escape(more),
+            last_line_html=escape(last_line(self._thoughts_end)) if more else "",
         )
 
     @property
@@ -69,7 +97,7 @@ class StreamRenderer:
         shown = visible_part(self._thoughts, self._thoughts_shown, end)
         begin = max(0, end - LOOKED_AT)
         self._thoughts, self._thoughts_shown = self._thoughts[begin:], end - begin
-        return escape(shown)
+        return shown
 
     def finish(self) -> str:
         """The whole reply, rendered as after a reload; it replaces everything shown so far."""

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema.validators import validator_for
-
 from chatapp.text.safety import clean, without_hidden
 from compression.tools.approval import exact
 
@@ -69,6 +67,9 @@ def flaw(raw: Any) -> str:
     # Some validators would fetch them, from whatever address they name.
     if any(not reference.startswith("#") for reference in _references(schema)):
         return "Its schema refers to another document."
+    # Imported late, as by compression's tools: few deployments have tool servers.
+    from jsonschema.validators import validator_for
+
     try:
         validator_for(schema).check_schema(schema)
     except Exception:

@@ -58,8 +58,9 @@ async def restore(request: HttpRequest, code: str) -> HttpResponseBase:
 
 @endpoint("POST")
 async def undo(request: HttpRequest, code: str) -> HttpResponseBase:
-    """Undo the last change of the summary."""
-    version = await summaries.undo(user_id(request), code)
+    """Undo the last change of the summary: that of ``version``, if the person names one."""
+    seen = forms.number(await fields_for(request, code), "version")
+    version = await summaries.undo(user_id(request), code, seen)
     return accepted(request, "summary-undo", {"version": version}, to=page_of(code))
 
 

@@ -1,0 +1,1 @@
+"""What people do with connections to model servers, and which models are theirs."""

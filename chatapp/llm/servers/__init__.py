@@ -1,0 +1,1 @@
+"""Models of several servers behind one client: names, connections, and which request goes where."""

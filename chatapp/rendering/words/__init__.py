@@ -1,0 +1,1 @@
+"""Sentences and labels of the screen, apart from templates."""

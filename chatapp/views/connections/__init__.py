@@ -1,0 +1,1 @@
+"""The page of connections to model servers, and its commands."""

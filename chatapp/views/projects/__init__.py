@@ -1,0 +1,1 @@
+"""The pages and commands of projects."""

@@ -1,0 +1,1 @@
+"""The summary and what a person does with it."""
