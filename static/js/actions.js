@@ -1,29 +1,16 @@
 // The actions of the page's buttons, and its seconds counters.
 
-import { all, copy, find, main, make, onEscape, post } from "./page.js";
-import { goTo } from "./feed.js";
+import { all, box, copy, find, main, make, onEscape } from "./page.js";
 import { toEnd } from "./scroll.js";
 import { write } from "./composer.js";
 import { edit } from "./edit.js";
 import * as drawer from "./drawer.js";
 import * as files from "./files.js";
-import * as list from "./list.js";
 import * as message from "./message.js";
 import * as settings from "./settings.js";
+import * as shell from "./shell.js";
 
-const THEMES = ["system", "light", "dark"];
-const root = document.documentElement;
-const dialog = find("#nav-dialog");
-const nav = find("#nav");
-const home = nav.parentElement;
-
-function setTheme(name) {
-  if (name === "system") delete root.dataset.theme;
-  else root.dataset.theme = name;
-  find("#theme-name").textContent = name;
-  // Stored for the person, on every device. Offline it changes this page only.
-  post(main.dataset.urlSettings, { theme: name }).catch(() => undefined);
-}
+const jump = (go) => import("./jump.js").then(go);
 
 function rename() {
   const form = find("#rename");
@@ -43,7 +30,8 @@ function renamed() {
 /** The text of a message as shown, without the captions of code blocks. Read from a hidden copy. */
 function shownText(article) {
   const body = find(".body", article).cloneNode(true);
-  all("figcaption", body).forEach((one) => one.remove());
+  if (body.dataset.source) return body.dataset.source;
+  all("figcaption, button", body).forEach((one) => one.remove());
   const shown = make("div", { className: "vh" }, body);
   document.body.append(shown);
   const text = body.innerText;
@@ -59,29 +47,47 @@ function sourceOf(article) {
   return answer.then((one) => one.json()).then(({ text }) => text || shown).catch(() => shown);
 }
 
+const reading = (name) => (button) => import("./reading.js").then((one) => one[name](button));
+
 const ACTIONS = {
+  wrap: reading("wrap"),
+  view: reading("view"),
+  unfold: reading("unfold"),
   "copy-message": (button) => copy(sourceOf(button.closest("article")), button),
-  "copy-code": (button) => copy(find("code", button.closest("figure")).textContent, button),
-  "to-end": toEnd,
+  "copy-code": (button) => copy(reading("codeOf")(button), button),
+  "to-end"(button, event) {
+    event.preventDefault();
+    if (find("#newer")) jump(({ toTail }) => toTail());
+    else toEnd();
+  },
+  outline(link, event) {
+    event.preventDefault();
+    import("./outline.js").then(({ toggle }) => toggle(link, event.detail > 0));
+  },
+  find(link, event) {
+    event.preventDefault();
+    import("./find.js").then(({ open }) => open(""));
+  },
   dismiss: (button) => button.closest(".card").remove(),
   starter: (button) => write(button.textContent.trim()),
-  nav() {
-    dialog.append(nav);
-    dialog.showModal();
-  },
   settings: () => settings.open("#settings-title"),
-  "close-nav": () => dialog.close(),
-  "close-dialog": (button) => button.closest("dialog").close(),
   drawer: drawer.show,
   attach: files.choose,
   reload: () => location.reload(),
   "close-drawer": drawer.hide,
-  theme: () => setTheme(THEMES[(THEMES.indexOf(root.dataset.theme || "system") + 1) % THEMES.length]),
   rename,
-  ...list.actions,
+  ...shell.actions,
   ...message.actions,
+  "to-box": () => box.focus(),
   // Puts the queued text into the box, before any text there. The server takes it off the queue.
   "edit-queued": (button) => write([find("q", button.closest(".queued")).textContent, find("#text").value].filter(Boolean).join("\n")),
+  // Its module is loaded with the first press.
+  lines(root, event) {
+    const pressed = event.target.closest("button");
+    if (!pressed) return;
+    event.preventDefault();
+    import("./lines.js").then(({ press }) => press(pressed));
+  },
   "edit-message": (button) => edit(button.closest("article")),
 };
 
@@ -91,7 +97,7 @@ function clicked(event) {
   const source = event.target.closest('a[href^="#m-"]');
   if (source) {
     event.preventDefault();
-    goTo(source.getAttribute("href").slice(1));
+    jump(({ to }) => to(source.hash.slice(3)));
   }
 }
 
@@ -110,15 +116,8 @@ function tick() {
 }
 
 export function start() {
-  message.start();
   settings.start();
   document.addEventListener("click", clicked);
-  dialog.addEventListener("close", () => {
-    if (dialog.open) return; // Reopened before this event arrived.
-    home.prepend(nav);
-    list.placeUndo();
-  });
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   const form = find("#rename");
   form?.addEventListener("htmx:afterRequest", renamed);
   form?.addEventListener("focusout", renamed);

@@ -8,12 +8,14 @@ import * as files from "./files.js";
 import * as keys from "./keys.js";
 import * as list from "./list.js";
 import * as models from "./models.js";
+import * as moment from "./moment.js";
 import * as outbox from "./outbox.js";
 import * as scroll from "./scroll.js";
 import * as settings from "./settings.js";
+import * as shell from "./shell.js";
 import * as slash from "./slash.js";
 import * as socket from "./socket.js";
-import { all, box, find, tell } from "./page.js";
+import { all, box, code, find, store, tell } from "./page.js";
 
 let release = null; // Restores the reader's place after an update of the feed.
 
@@ -23,12 +25,13 @@ const changesMore = (message) => !message.includes('data-event="delta"');
 const turn = () => ({ turn: 0, ...find("#turn-state [data-turn]")?.dataset });
 let lastTurn = turn(); // What the page last knew of the latest turn: its number, and how it ended.
 
-/** Whether this message told that a turn began or ended. After lost events, only a `state` tells. */
-function turned(message) {
+/** Whether this message told that a turn began or ended. After lost events, only a `state` tells, and
+ *  perhaps of a compression too: its sentence follows. */
+function turned(message, compressed) {
   const now = turn();
   if (Number(now.turn) < lastTurn.turn || (now.turn === lastTurn.turn && now.ended === lastTurn.ended)) return false;
   lastTurn = now;
-  if (message.includes('data-event="state"')) tell(now.ended ?? "Answering");
+  if (message.includes('data-event="state"')) tell([now.ended ?? "Answering", ...compressed].join(". "));
   return true;
 }
 
@@ -37,6 +40,7 @@ let before = version(); // The version of the summary when the input was last un
 
 function arrived(message) {
   if (changesMore(message)) {
+    const compressed = moment.arrived();
     feed.placeDivider();
     feed.enhance(document);
     feed.trim();
@@ -55,13 +59,14 @@ function arrived(message) {
     if (/data-event="(state|context|summary-changed|compression-completed)"/.test(message)) {
       drawer.refresh();
     }
-    const news = turned(message);
+    const news = turned(message, compressed);
+    if (!news) compressed.forEach(tell);
     if (retitled || news) list.refresh();
     if (news && lastTurn.ended) {
       list.seen();
       list.notify(find("#spoken").textContent);
     }
-  }
+  } else if (message.includes('="code')) feed.join();
   scroll.changed();
 }
 
@@ -73,12 +78,20 @@ keys.start();
 actions.start();
 drawer.start();
 scroll.start();
-list.start();
+shell.start();
 models.start();
+moment.start();
+// Back leads to a place of before this page was loaded again.
+if (history.state?.place) import("./jump.js");
+if (code && store.get("outline") && matchMedia("(min-width: 80rem)").matches) {
+  import("./outline.js").then(({ show }) => show());
+}
 socket.start({ onOpen: outbox.resend, onMessage: arrived });
 
 document.body.addEventListener("htmx:wsBeforeMessage", ({ detail }) => {
-  if (changesMore(detail.message)) release = scroll.hold();
+  if (!changesMore(detail.message)) return;
+  release = scroll.hold();
+  moment.look(detail.message);
 });
 // htmx looks for the places of an answer around the button that asked, which an event may have replaced.
 document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {

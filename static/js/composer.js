@@ -31,7 +31,6 @@ export function applyState() {
     if (locked && document.activeElement === compact) box.focus();
     compact.disabled = locked;
   }
-  send.title = open ? "Sent when the reply ends" : "";
   find("#scroller")?.toggleAttribute("data-answering", open);
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
@@ -105,6 +104,11 @@ export function submit() {
     begin();
     return;
   }
+  // What is sent is shown at the end, so the end must be here.
+  if (find("#newer")) {
+    import("./jump.js").then(({ toTail }) => toTail()).then((there) => there && submit());
+    return;
+  }
   const id = identifier.value;
   identifier.value = uuid();
   clearErrors();
@@ -120,7 +124,8 @@ export function start() {
   drafts.start();
   outbox.start({ acknowledged, refused, seen: () => seen });
   const kept = drafts.kept();
-  if (kept && !box.value && !outbox.holds(kept) && !find("#queued .queued")) box.value = kept;
+  const waiting = find("#queued q")?.textContent.trim();
+  if (kept && !box.value && !outbox.holds(kept) && kept.trim() !== waiting) box.value = kept;
   box.addEventListener("input", () => {
     fit(box);
     drafts.keep();

@@ -1,6 +1,6 @@
 // The drawer "What the model sees": shown, hidden, and kept up to date.
 
-import { all, find, showError } from "./page.js";
+import { all, find } from "./page.js";
 
 const drawer = find("#drawer");
 const button = find("#drawer-button");
@@ -8,18 +8,33 @@ const body = find("#drawer-body");
 let opener = null;
 let coming = null; // The latest request whose answer has not come yet.
 let outdated = false; // Something has changed since that request.
+let views = null; // The module that the open drawer needs, loaded when it is first shown.
+let late = false; // Something was read again before that module was there.
+
+/** Make the drawer visible. `then` is called with the module of its views. */
+function reveal(then) {
+  drawer.hidden = false;
+  button.setAttribute("aria-expanded", "true");
+  import("./drawer_views.js").then((module) => {
+    views = module;
+    views.shown();
+    then?.(views);
+    if (late) refresh();
+    late = false;
+  }).catch(() => undefined); // Without it the drawer still shows what is asked for.
+}
 
 /** Show the drawer and move the focus into it; closing it returns the focus to `from`. */
 export function show(from) {
   if (from) opener = from;
-  drawer.hidden = false;
-  button.setAttribute("aria-expanded", "true");
+  reveal();
   body.focus({ preventScroll: true });
 }
 
 export function hide() {
   drawer.hidden = true;
   button.setAttribute("aria-expanded", "false");
+  views?.closed();
   (here(opener) ?? button).focus();
 }
 
@@ -41,10 +56,12 @@ export function refresh() {
   else if (!drawer.hidden && shown && !written()) reread(shown);
 }
 
-function written() {
-  const text = find("textarea", drawer);
-  return text !== null && text.value !== text.defaultValue;
-}
+/** The first field with something unsaved. */
+const changed = () =>
+  all("textarea, input:not([type=hidden])", drawer).find((one) => one.value !== one.defaultValue || one.checked !== one.defaultChecked);
+
+/** Whether something in the drawer is unsaved, or a line is being edited. */
+const written = () => Boolean(changed() ?? find(".editing", drawer));
 
 const view = () => find("[data-refresh]", drawer)?.dataset.refresh;
 
@@ -64,41 +81,13 @@ function follow() {
   });
 }
 
-/** The drawer before a swap: which view, which parts are unfolded, which of them has the focus. */
-function state() {
-  return {
-    view: view(),
-    unfolded: all("details[open][id]", drawer).map((one) => one.id),
-    focused: document.activeElement?.closest("#drawer details[id]")?.id,
-    selected: selected(document.activeElement),
-  };
-}
-
-/** Begin and end of the selection if `text` is an editor of the drawer that has the focus. */
-function selected(text) {
-  return text?.matches("#drawer textarea") ? [text.selectionStart, text.selectionEnd] : null;
-}
-
-/** Focus an open editor if a person asked for this content; after a refresh, restore folds and focus. */
-function swapped(wanted, before) {
-  if (wanted) find(".edit[open] textarea", drawer)?.focus();
-  else if (view() === before.view) {
-    for (const id of before.unfolded) document.getElementById(id)?.setAttribute("open", "");
-    const focused = before.focused && document.getElementById(before.focused);
-    const text = before.selected && find("textarea", drawer);
-    // htmx could not focus it while its part was folded.
-    if (text) {
-      text.focus();
-      text.setSelectionRange(...before.selected);
-    } else if (focused && !focused.contains(document.activeElement)) find("summary", focused).focus();
+/** After a swap: focus an editor that a person asked for, and name the view. */
+function swapped(wanted) {
+  if (wanted) {
+    drawer.scrollTop = 0;
+    find(".edit[open] textarea", drawer)?.focus();
   }
-}
-
-/** Return to an unsaved edit of the summary instead of what was asked for. */
-function goOnWriting(wanted) {
-  find(".edit", drawer).open = true;
-  find("textarea", drawer).focus();
-  if (!wanted.endsWith("edit=1")) showError("Your changes to the summary are not saved. Save or cancel them first.");
+  views?.shown();
 }
 
 /** Close the editor and show the summary as it is now. */
@@ -131,15 +120,19 @@ export function start() {
     read();
   });
   follow();
-  let before = {};
+  if (button && location.hash.startsWith("#sees=")) reveal((module) => module.open());
   const asked = (event) => event.detail.requestConfig.elt !== document.body;
   body.addEventListener("htmx:beforeSwap", (event) => {
     if (event.target !== body) return; // The error card of a form in the drawer.
     // Meanwhile the drawer may have been closed, or other content asked for.
     const wanted = !drawer.hidden && event.detail.requestConfig === coming;
     if (!wanted || written()) event.detail.shouldSwap = false;
-    if (wanted && asked(event) && written()) goOnWriting(event.detail.requestConfig.path);
-    before = state();
+    if (wanted && asked(event) && written()) views?.goOnWriting(changed() ?? find(".editing textarea", drawer), event.detail.requestConfig.path);
+    // What is read again is brought up to date in place: focus, selection, folds and scroll stay.
+    else if (wanted && !asked(event) && !written()) {
+      late = !views && event.detail.requestConfig.path === view();
+      if (late || views?.renew(event.detail.serverResponse)) event.detail.shouldSwap = false;
+    }
   });
-  body.addEventListener("htmx:afterSwap", (event) => swapped(asked(event), before));
+  body.addEventListener("htmx:afterSwap", (event) => swapped(asked(event)));
 }

@@ -1,6 +1,6 @@
 // Editing one's own message in place. Sending it starts a new reply.
 
-import { all, box, feed, find, fit, make, onEscape, sends, uuid } from "./page.js";
+import { all, box, feed, find, fit, isComposing, make, onEscape, sends, uuid } from "./page.js";
 import { sendAsBranch } from "./message.js";
 
 /** A warning that names how many of the loaded messages an edit of this one replaces. */
@@ -36,7 +36,7 @@ function warning(article, text) {
 export function edit(article) {
   if (find("form.editing", article)) return;
   const body = find(".body", article);
-  const text = make("textarea", { name: "text", rows: 1, defaultValue: body.textContent, "aria-label": "Edit message" });
+  const text = make("textarea", { name: "text", rows: 1, defaultValue: body.dataset.source ?? body.textContent, "aria-label": "Edit message" });
   const opener = document.activeElement;
   const close = (next) => {
     const shown = form.closest("article");
@@ -58,7 +58,8 @@ export function edit(article) {
   onEscape(form, () => close(opener));
   text.addEventListener("input", () => fit(text));
   text.addEventListener("keydown", (event) => {
-    if (!sends(event)) return;
+    const sent = event.key === "Enter" && (event.ctrlKey || event.metaKey) && !isComposing(event);
+    if (!sent && !sends(event)) return;
     event.preventDefault();
     if (text.value.trim()) form.requestSubmit();
   });
@@ -68,6 +69,7 @@ export function edit(article) {
   htmx.process(form);
   fit(text);
   text.focus();
+  text.setSelectionRange(text.value.length, text.value.length);
 }
 
 /** The last message that can still be edited. */

@@ -5,24 +5,34 @@ import { hold } from "./scroll.js";
 
 const MOST_ARTICLES = 400;
 
-/** Keep a search hit marked: on connecting, the page gets its last messages once more. */
-function keepMarks(present, article) {
-  if (!present.matches(".sought")) return;
-  article.classList.add("sought");
-  const [marked, body] = [present, article].map((one) => find(".body", one));
-  if (marked?.textContent === body?.textContent) body?.replaceWith(marked);
+/** The text of a message without the buttons in it. */
+function textOf(body) {
+  const copy = body?.cloneNode(true);
+  if (copy) all("button", copy).forEach((one) => one.remove());
+  return copy?.textContent;
 }
 
-/** Move an open editor into the message's new element. Returns a function that restores the focus. */
+/** Keep the same text as it stands there, with the marks of a search, wrapped or unfolded: on connecting,
+ *  the page gets its last messages once more. */
+function keepBody(present, article) {
+  article.classList.toggle("sought", present.matches(".sought"));
+  const [before, now] = [present, article].map((one) => find(".body", one));
+  if (present.ariaBusy || textOf(before) !== textOf(now) || before?.dataset.source !== now?.dataset.source) return;
+  now?.replaceWith(before);
+  find(".unfold", article)?.replaceWith(find(".unfold", present));
+}
+
+/** Move an open editor into the message's new element. Returns a function that keeps the focus in the message. */
 function keepEditing(present, article) {
   const form = find("form.editing", present);
   const focused = document.activeElement;
+  const inside = present.contains(focused) && article;
   if (form) {
     const body = find(".body", article);
     body.hidden = true;
     body.after(form);
   }
-  return () => form?.contains(focused) && focused.focus({ preventScroll: true });
+  return () => (form?.contains(focused) ? focused : inside)?.focus?.({ preventScroll: true });
 }
 
 /** Insert an article by its seq, or replace the element of the same message. */
@@ -44,14 +54,15 @@ function place(article) {
   const sent = article.dataset.clientMsgId;
   if (sent) {
     all(`.pending[data-sending="${CSS.escape(sent)}"]`).forEach((one) => one.remove());
-    if (!present) find("#queued").replaceChildren();
+    // What is held waits on, whatever else is sent: "Continue" for instance.
+    if (!present && !find("#queued [data-held]")) find("#queued").replaceChildren();
   }
   if (present) {
     for (const details of all("details[open]", present)) {
       const same = find(`details.${details.className}`, article);
       if (same) same.open = true;
     }
-    keepMarks(present, article);
+    keepBody(present, article);
     const focusAgain = keepEditing(present, article);
     present.replaceWith(article);
     focusAgain();
@@ -93,7 +104,7 @@ const five = new Intl.DateTimeFormat([], { timeStyle: "short" }).formatToParts(n
 const wide = five.some((part) => part.type === "hour" && part.value.length === 2);
 const clock = { hour: wide ? "2-digit" : "numeric", minute: "2-digit" };
 
-/** Show times in the reader's zone, and add a Copy button to each code block. */
+/** Show times in the reader's zone, and add the buttons of code and tables. */
 export function enhance(root) {
   const now = new Date();
   for (const time of all("time[datetime]:not([data-local])", root)) {
@@ -105,18 +116,18 @@ export function enhance(root) {
     time.title = date.toLocaleString();
     time.dataset.local = "";
   }
-  for (const figure of all("figure.code", root)) {
-    if (figure.closest("[aria-busy]")) continue;
-    const caption = find("figcaption", figure);
-    if (caption && !find("button", caption)) {
-      caption.append(make("button", { type: "button", className: "quiet", "data-action": "copy-code" }, "Copy"));
-    }
-    find("pre", figure)?.setAttribute("tabindex", "0");
+  join(root);
+}
+
+/** Make one block of the parts in which a long block of code streams; give code and tables their buttons. */
+export function join(root = document) {
+  for (const part of all("#feed .closed > .code.continued")) {
+    const code = find("code", part.previousElementSibling);
+    if (!code) continue;
+    code.append(...find("code", part).childNodes);
+    part.remove();
   }
-  for (const table of all(".table, span.formula", root)) {
-    // Not while the reply is written, so that a stream and a page loaded meanwhile are equal.
-    if (!table.closest("[aria-busy]")) table.setAttribute("tabindex", "0");
-  }
+  if (find(".code pre, .table, span.formula", root)) import("./reading.js").then((one) => one.tools(root));
 }
 
 /** Remove the oldest articles above the limit; a link loads them again. */
@@ -157,26 +168,9 @@ function trimNewest() {
     },
     "Newer messages",
   );
-  const newer = make("p", { id: "newer", className: "newer" }, link, make("a", { href: main.dataset.urlPage }, "To the end"));
+  const newer = make("p", { id: "newer", className: "newer" }, link, make("a", { href: main.dataset.urlPage, "data-action": "to-end" }, "To the end"));
   feed.append(newer);
   htmx.process(newer);
-}
-
-/** Scroll to a message by its id, loading older ones until it is there. */
-export async function goTo(id) {
-  for (let pages = 0; pages < 40 && !document.getElementById(id); pages += 1) {
-    const older = find("#older");
-    if (!older) return;
-    const loaded = new Promise((done) => {
-      document.body.addEventListener("htmx:afterSettle", done, { once: true });
-      document.body.addEventListener("htmx:sendError", done, { once: true });
-    });
-    htmx.trigger(older, "click");
-    await loaded;
-  }
-  const article = document.getElementById(id);
-  article?.scrollIntoView({ block: "start" });
-  article?.focus({ preventScroll: true });
 }
 
 export function start() {

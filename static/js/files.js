@@ -1,35 +1,48 @@
-// Text files, dropped on the page or chosen.
+// Text files, dropped on the page, pasted or chosen; what takes them is loaded with the first.
 
-import { box, find, showError } from "./page.js";
-import { isLocked, write } from "./composer.js";
+import { box, find, unloaded } from "./page.js";
 
-/** Add each text file to the message as a fenced block with its name; refuse any other file. */
-async function take(files) {
-  for (const file of files) {
-    const text = await file.text();
-    if (/[\0\uFFFD]/.test(text)) {
-      showError(`${file.name} is not a text file. Only text can be sent.`);
-      continue;
-    }
-    const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map((run) => run[0].length));
-    const fence = "`".repeat(longest + 1);
-    const block = `${fence} ${file.name.replace(/[`\n]/g, "")}\n${text.replace(/\n?$/, "\n")}${fence}\n`;
-    write(box.value ? `${box.value.replace(/\n?$/, "\n")}${block}` : block);
-  }
+const zone = find("#drop");
+
+function take(given) {
+  const files = [...given]; // The event's own list is empty once the event is over.
+  return import("./intake.js").then((intake) => intake.take(files), unloaded);
 }
 
-function takeDropped(event) {
+/** Import the file if it was dropped on the offer to do so, or is an export by its name. */
+function bring(file, target) {
+  const offer = find("#import-offer");
+  if (!file || !offer || !(offer.contains(target) || /\.zip$|^conversations\.json$/i.test(file.name))) return false;
+  import("./importing.js").then(({ send }) => send(offer, file), unloaded);
+  return true;
+}
+
+function dragged(event) {
   if (!event.dataTransfer?.types.includes("Files")) return;
   event.preventDefault();
-  if (event.type === "drop" && !isLocked()) take(event.dataTransfer.files);
+  // Leaving an element for another one of the page is not leaving the page.
+  zone.hidden = event.type === "drop" || (event.type === "dragleave" && !event.relatedTarget);
+  if (event.type !== "drop" || bring(event.dataTransfer.files[0], event.target)) return;
+  take(event.dataTransfer.files);
+}
+
+/** Where text comes along, as from a word processor, the text is pasted and its picture is not. */
+function pasted(event) {
+  const { files, types } = event.clipboardData ?? {};
+  if (!files?.length || types.includes("text/plain")) return;
+  if (event.target !== box && event.target.closest("input, dialog")) return;
+  event.preventDefault();
+  take(files);
 }
 
 export const choose = () => find("#files").click();
 
 export function start() {
   find("#files").addEventListener("change", async ({ target }) => {
-    if (!isLocked()) await take(target.files);
+    await take(target.files);
     target.value = ""; // So that the same file can be chosen again.
   });
-  for (const name of ["dragover", "drop"]) document.addEventListener(name, takeDropped);
+  find("#import-file")?.addEventListener("change", ({ target }) => bring(target.files[0], target));
+  for (const name of ["dragover", "dragleave", "drop"]) document.addEventListener(name, dragged);
+  document.addEventListener("paste", pasted);
 }

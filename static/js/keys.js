@@ -4,6 +4,7 @@ import { all, box, code, composer, find, isComposing, main, sends } from "./page
 import { editLast } from "./edit.js";
 import * as slash from "./slash.js";
 import { isOpen, submit } from "./composer.js";
+import { actions as shell, isSearch } from "./shell.js";
 
 function send(event) {
   event.preventDefault();
@@ -34,7 +35,7 @@ function inBox(event) {
 /** Close or stop one thing, the innermost first. The browser closes menus and dialogs itself. */
 function escape(event) {
   if (event.defaultPrevented || find("dialog[open], :popover-open")) return;
-  if (event.shiftKey || document.activeElement === find("#search")) box.focus();
+  if (event.shiftKey) box.focus();
   else if (slash.isShown()) slash.hide();
   else if (!find("#drawer").hidden) find("[data-action=close-drawer]").click();
   else if (isOpen()) find(".stop", composer).click();
@@ -47,6 +48,17 @@ function toMessage(step) {
   const at = articles.indexOf(document.activeElement?.closest("article[data-seq]"));
   const next = at < 0 ? articles.at(-1) : articles[at + step];
   next?.focus();
+}
+
+const OF_MESSAGE = { c: "[data-action=copy-message]", e: "[data-action=edit-message]", r: '[hx-post="regenerate/"]' };
+
+/** Press the button of a focused message for this letter, if it has one. */
+function ofMessage(event) {
+  const button = all(OF_MESSAGE[event.key.toLowerCase()], event.target).find((one) => one.checkVisibility());
+  if (!button) return;
+  event.preventDefault();
+  button.click();
+  if (event.key === "r") box.focus(); // The reply makes room for the next one.
 }
 
 function anywhere(event) {
@@ -63,14 +75,17 @@ function anywhere(event) {
   } else if (control && event.shiftKey && event.code === "KeyE" && code) {
     event.preventDefault();
     find("#drawer-button").click();
-  } else if (control && !event.shiftKey && event.code === "KeyK" && find("#search")) {
+  } else if (control && event.shiftKey && event.code === "KeyL" && code) {
     event.preventDefault();
-    // On narrow screens the search is in the navigation dialog.
-    if (!find("#search").checkVisibility()) find("[data-action=nav]").click();
-    find("#search").focus();
+    find("#outline-button").click();
+  } else if (isSearch(event)) {
+    event.preventDefault();
+    shell.palette();
   } else if (control && event.key === "/") {
     event.preventDefault();
     find("#help").showModal();
+  } else if (!control && !event.altKey && !event.shiftKey && event.key.toLowerCase() in OF_MESSAGE && event.target.matches("article[data-seq]")) {
+    ofMessage(event);
   }
 }
 

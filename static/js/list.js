@@ -1,20 +1,16 @@
-// The list of conversations: rename, pin, archive, delete with Undo; and its refreshing.
+// The list of conversations: its days, and its refreshing. Its menus are in row.js.
 
-import { all, code, find, main, make, post, showError } from "./page.js";
+import { all, code, find, main, make, post, unloaded } from "./page.js";
 import { enhance } from "./feed.js";
 import { eventNo } from "./socket.js";
 
 const LOOKS_AGAIN = 15000; // milliseconds, while another conversation is answering
-const UNDO_FOR = 12000;
-const DELETED = "deleted";
-const entry = find("#entry");
+export const DELETED = "deleted";
 const undo = find("#undo");
-let chosen = {}; // The conversation whose menu is open: {which, title, pinned}.
 let refreshing = false;
 let stale = false;
-let undoTimer = 0;
 
-const address = (which, command) => `/c/${which}/${command}/`;
+export const address = (which, command) => `/c/${which}/${command}/`;
 
 /** The heading for a conversation's day, in the reader's zone. */
 function groupOf(item) {
@@ -45,10 +41,8 @@ function group() {
 export async function refresh() {
   // The running request may have been answered before the change: load once more after it.
   stale = refreshing;
-  if (refreshing) return;
+  if (refreshing || find("#links .renaming")) return;
   refreshing = true;
-  const focused = document.activeElement?.closest?.("#links [data-code]")?.dataset.code;
-  const inMenu = document.activeElement?.matches?.("#links .more");
   const top = find("#links").scrollTop;
   try {
     const answer = await fetch(`${main.dataset.urlList}?current=${code}`, { headers: { "HX-Request": "true" } });
@@ -56,7 +50,10 @@ export async function refresh() {
     const holder = document.createElement("template");
     holder.innerHTML = await answer.text();
     const list = find("#links", holder.content);
-    if (!list) return;
+    if (!list || find("#links .renaming")) return;
+    const at = document.activeElement;
+    const focused = at?.closest?.("#links [data-code]")?.dataset.code;
+    const inMenu = at?.matches?.("#links .more");
     find("#links").replaceWith(list);
     group();
     list.scrollTop = top;
@@ -70,69 +67,10 @@ export async function refresh() {
   }
 }
 
-export function open(button) {
-  const item = button.closest("[data-code]");
-  chosen = { which: item.dataset.code, title: find("a > span", item).textContent, pinned: "pinned" in item.dataset };
-  find("#entry-title").value = chosen.title;
-  find("[data-action=entry-pin]", entry).textContent = chosen.pinned ? "Unpin" : "Pin";
-  entry.showModal();
-  find("#entry-title").select();
-}
-
-async function done(command, fields = {}) {
-  entry.close();
-  const answer = await post(address(chosen.which, command), fields).catch(() => ({ ok: false, json: {} }));
-  if (!answer.ok) showError(answer.json.error?.message || "That did not work. Try again in a moment.");
-  return answer.ok;
-}
-
-async function changed(command, fields) {
-  if (await done(command, fields)) await refresh();
-}
-
 /** Put Undo above the account, or above the composer on narrow screens, so that it covers nothing. */
 export function placeUndo() {
-  find(find("#nav").checkVisibility() ? ".account" : "#composer").before(undo);
+  find(find("#nav").checkVisibility() ? ".account" : "#composer, #content > *").before(undo);
 }
-
-/** Offer Undo for a while after archiving or deleting. `wasRead`: Undo opens the conversation again. */
-function offer({ which, title, back, words }, wasRead) {
-  const button = make("button", { type: "button", className: "link" }, "Undo");
-  button.addEventListener("click", async () => {
-    undo.hidden = true;
-    const answer = await post(address(which, back), {}).catch(() => ({ ok: false }));
-    if (!answer.ok) return showError("Undo did not work. Reload the page and try again.");
-    if (wasRead) return location.assign(`/c/${which}/`);
-    await refresh();
-    return find(`#links [data-code="${which}"] a`)?.focus();
-  });
-  undo.replaceChildren(`${words} “${title}”. `, button);
-  placeUndo();
-  undo.hidden = false;
-  clearTimeout(undoTimer);
-  undoTimer = setTimeout(() => (undo.hidden = true), UNDO_FOR);
-}
-
-async function away(command, back, words) {
-  const item = { ...chosen, back, words };
-  if (!(await done(command))) return;
-  if (item.which === code) {
-    sessionStorage.setItem(DELETED, JSON.stringify(item));
-    location.assign(main.dataset.urlList);
-    return;
-  }
-  offer(item);
-  await refresh();
-}
-
-const remove = () => away("delete", "undelete", "Deleted");
-
-export const actions = {
-  entry: open,
-  "entry-pin": () => changed(chosen.pinned ? "unpin" : "pin"),
-  "entry-archive": () => away("archive", "unarchive", "Archived"),
-  "entry-delete": remove,
-};
 
 /** Tell the server that everything so far was seen, so that no list marks it as unread. */
 export function seen() {
@@ -148,22 +86,24 @@ export function notify(spoken) {
   note.addEventListener("click", () => window.focus());
 }
 
+/** Load what the menus of the list do, and do it. */
+const row = (act) => import("./row.js").then(act, unloaded);
+
+export const actions = Object.fromEntries(
+  ["entry", "entry-rename", "entry-pin", "entry-move", "entry-to", "entry-archive", "entry-delete"].map((name) => [name, (button) => row(({ actions: of }) => of[name](button))]),
+);
+
 export function start() {
   group();
   const waiting = sessionStorage.getItem(DELETED);
   sessionStorage.removeItem(DELETED);
-  if (waiting) offer(JSON.parse(waiting), true);
-  find("#entry-rename").addEventListener("submit", (event) => {
-    event.preventDefault();
-    changed("settings", { title: find("#entry-title").value });
-  });
+  if (waiting) row(({ offer }) => offer(JSON.parse(waiting), true));
   find("#settings [action$='/delete/']")?.addEventListener("submit", (event) => {
     event.preventDefault();
     find("#settings").close();
-    chosen = { which: code, title: find("#title").textContent };
-    remove();
+    row(({ remove }) => remove({ which: code, title: find("#title").textContent }));
   });
-  entry.addEventListener("close", () => find(`#links [data-code="${chosen.which}"] .more`)?.focus());
+  find("#nav").addEventListener("dragstart", (event) => import("./moving.js").then(({ drag }) => drag(event.target), () => undefined));
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     seen();

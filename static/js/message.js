@@ -1,6 +1,6 @@
 // The actions on one message: pin, branch, compress up to it, and show what its reply saw.
 
-import { GIVES_UP, all, code, find, main, post, showError } from "./page.js";
+import { GIVES_UP, code, find, main, post, showError, unloaded } from "./page.js";
 import * as drawer from "./drawer.js";
 import * as settings from "./settings.js";
 import { signedOut } from "./socket.js";
@@ -9,8 +9,8 @@ const menu = find("#acts");
 let chosen = null;
 let opener = null;
 
-/** POST a command by htmx. The answer, an error card for instance, goes where the server says. */
-export const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", target: "#sink" });
+/** POST a command by htmx, after those before it. Its answer, an error card for instance, goes where the server says. */
+export const command = (path, values = {}) => htmx.ajax("POST", path, { values, swap: "none", source: "#sink", target: "#sink" });
 
 const item = (name) => find(`[data-action="${name}"]`, menu);
 
@@ -18,14 +18,9 @@ function open(button) {
   chosen = button.closest("article");
   opener = button;
   item("pin").textContent = "pinned" in chosen.dataset ? "Unpin" : "Pin";
-  item("compress-here").hidden = "beneath" in chosen.dataset;
+  item("range").hidden = item("compress-here").hidden = "beneath" in chosen.dataset;
   item("manifest").hidden = !chosen.dataset.turn;
-  menu.showPopover();
-  const at = button.getBoundingClientRect();
-  const below = at.bottom + menu.offsetHeight < innerHeight;
-  menu.style.left = `${Math.max(8, Math.min(at.left, innerWidth - menu.offsetWidth - 8))}px`;
-  menu.style.top = `${below ? at.bottom : Math.max(8, at.top - menu.offsetHeight)}px`;
-  find("button:not([hidden])", menu).focus();
+  import("./menu.js").then(({ show }) => show(menu, button), unloaded);
 }
 
 function close() {
@@ -48,6 +43,11 @@ export const actions = {
   "compress-here"() {
     close();
     command("compact/", { through_seq: chosen.dataset.seq });
+  },
+  range() {
+    close();
+    drawer.show(opener);
+    htmx.ajax("GET", `preview/?from=${chosen.dataset.seq}`, { target: "#drawer-body", swap: "innerHTML" });
   },
   manifest() {
     close();
@@ -89,14 +89,3 @@ export async function sendElsewhere(url, fields) {
 /** Send a text in a branch that continues after message `seq`. */
 export const sendAsBranch = (text, seq, id, more = {}) =>
   sendElsewhere(`${main.dataset.urlPage}branch/`, { text, seq, client_msg_id: id, ...more });
-
-export function start() {
-  menu?.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.key === "Tab") close();
-    if (!step) return;
-    event.preventDefault();
-    const items = all("button:not([hidden])", menu);
-    items[(items.indexOf(document.activeElement) + step + items.length) % items.length].focus();
-  });
-}

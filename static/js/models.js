@@ -15,8 +15,8 @@ async function usageWith(name) {
 export async function agreed(name) {
   const next = await usageWith(name);
   if (!next || next.usage < next.threshold) return true;
-  const share = Math.round(next.usage * 100);
-  const taken = `${next.total.toLocaleString("en")} of ${next.budget.toLocaleString("en")} tokens (${share} %)`;
+  const share = Math.round(next.share * 100);
+  const taken = `${next.total.toLocaleString("en")} of ${next.window.toLocaleString("en")} tokens (${share} %)`;
   return asked(
     `With ${name} the next request would take ${taken}, so older messages would be compressed before the next reply, or left out of what the model sees. Nothing is deleted.`,
   );

@@ -2,7 +2,7 @@
 
 export const find = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-export const main = find("#conversation");
+export const main = find("main");
 export const feed = find("#feed");
 export const scroller = find("#scroller");
 export const composer = find("#composer");
@@ -55,6 +55,9 @@ export function tell(words) {
   const spoken = find("#spoken");
   if (spoken.textContent !== words) spoken.textContent = words;
 }
+
+/** Say that a part of the page could not be loaded. */
+export const unloaded = () => showError("No connection. Nothing was done; try again in a moment.");
 
 export const clearErrors = () => find("#alerts").replaceChildren();
 

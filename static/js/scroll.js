@@ -1,6 +1,6 @@
 // Scrolling: follow new text only while the reader is at the end.
 
-import { all, feed, find, scroller } from "./page.js";
+import { all, feed, find, main, scroller } from "./page.js";
 
 const AT_END = 24; // pixels from the end that count as the end
 const LETS_GO = 3; // pixels of upward scroll that stop the following
@@ -31,9 +31,9 @@ function look() {
 function scrolled() {
   const before = seen;
   look();
-  // If the view grew or the text shrank, the browser scrolled, not the reader; WebKit reports both alike.
-  const itself = seen.view > before.view || seen.text < before.text;
-  if (!itself && before.top - seen.top >= LETS_GO && distance() > LETS_GO) following = false;
+  // Where the view grew or the text shrank, the browser scrolls up by as much; the rest is the reader's.
+  const itself = Math.max(0, seen.view - before.view) + Math.max(0, before.text - seen.text);
+  if (before.top - seen.top - itself >= LETS_GO && distance() > LETS_GO) following = false;
   else if (distance() <= AT_END) following = true;
   offer();
 }
@@ -53,12 +53,25 @@ export function toEnd() {
   look();
 }
 
+export const isFollowing = () => following;
+
+/** Stop following: the reader goes to another place. */
+export function letGo() {
+  following = false;
+  offer();
+}
+
+/** The message at the top of the view, or so many pixels below it. */
+export function topmost(below = 0) {
+  const edge = scroller.getBoundingClientRect().top + below;
+  return all("article[data-seq]", feed).find((one) => one.getBoundingClientRect().bottom > edge);
+}
+
 /** Keep the visible message in place while the feed changes above it: call the result afterwards.
  *  Needed for WebKit; where the browser anchors the scroll itself, it moves nothing. */
 export function hold() {
-  const edge = scroller.getBoundingClientRect().top;
   const topOf = (article) => article.getBoundingClientRect().top;
-  const read = all("article[data-seq]", feed).find((one) => one.getBoundingClientRect().bottom > edge);
+  const read = topmost();
   const before = read && topOf(read);
   return () => {
     const now = read && document.getElementById(read.id);
@@ -105,6 +118,7 @@ export function start() {
   document.addEventListener("keydown", endKey);
   new ResizeObserver(() => {
     scroller.style.setProperty("--view", `${scroller.clientHeight}px`);
+    main.style.setProperty("--gutter", `${scroller.offsetWidth - scroller.clientWidth}px`);
     hasMore(); // A new width changes heights: that is no new text.
     if (following) toEnd();
   }).observe(scroller);
@@ -123,6 +137,10 @@ export function start() {
   document.body.addEventListener("htmx:afterSwap", () => {
     release?.();
     release = null;
+  });
+  document.fonts?.ready.then(() => {
+    scrolled(); // The reader may have scrolled since the last frame.
+    if (following) toEnd();
   });
   const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
   if (!sought) toEnd();

@@ -13,7 +13,7 @@ async function allowed(form) {
 }
 
 async function save(form) {
-  const select = form.querySelector("select");
+  const select = form.querySelector("select, textarea");
   const said = document.querySelector("#saved");
   if (!(await allowed(form))) {
     select.value = "off";
@@ -38,7 +38,7 @@ async function save(form) {
 }
 
 for (const form of document.querySelectorAll("form.setting")) {
-  form.querySelector("button").hidden = true;
+  form.querySelector("button").hidden = !form.querySelector("textarea");
   form.addEventListener("change", () => save(form));
   form.addEventListener("submit", (event) => {
     event.preventDefault();

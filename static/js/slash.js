@@ -42,12 +42,16 @@ function branch() {
 // The words for each are in partials/help.html.
 const COMMANDS = {
   compact: { run: (words) => command("compact/", words ? { focus: words } : {}) },
+  preview: { run: () => find("#preview-button").click() },
   clear: { run: clear },
   undo: { run: () => command("summary/undo/") },
   title: {
     run: (words) => (words ? command("settings/", { title: words }) : showError("Write the title after the command: /title A name")),
   },
   context: { run: () => find("#drawer-button").click() },
+  outline: { run: () => import("./outline.js").then(({ toggle }) => toggle()) },
+  find: { run: (words) => import("./find.js").then(({ open }) => open(words)) },
+  log: { anywhere: true, run: () => location.assign(`/log/${code ? `?conversation=${code}` : ""}`) },
   stats: { run: () => location.assign("activity/") },
   model: { anywhere: true, run: chooseModel },
   system: { anywhere: true, run: instruct },
@@ -56,6 +60,15 @@ const COMMANDS = {
   new: { anywhere: true, run: () => find("#new").click() },
   help: { anywhere: true, run: () => find("#help").showModal() },
 };
+
+/** The names of the commands that can be given on this page. */
+export const offered = () => Object.keys(COMMANDS).filter((name) => code || COMMANDS[name].anywhere);
+
+/** Run a command that is offered. */
+export function perform(name, words = "") {
+  clearErrors();
+  COMMANDS[name].run(words);
+}
 
 /** Run the command in `text`. False if `text` is not a command but a message. */
 export function run(text) {
@@ -68,8 +81,7 @@ export function run(text) {
   else if (!code && !known.anywhere) showError(`/${name} works only after the first message.`);
   else {
     write("");
-    clearErrors();
-    known.run(words.trim());
+    perform(name.toLowerCase(), words.trim());
   }
   return true;
 }
