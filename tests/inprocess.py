@@ -41,6 +41,8 @@ class _KeptPrices(PriceList):
 def _forget() -> None:
     for made in (
         wiring.services,
+        wiring.activity_log,
+        wiring.log_upkeep,
         wiring.bus,
         wiring.announcer,
         wiring.runner,
@@ -110,3 +112,5 @@ async def settle(turn: int | None = None) -> None:
     while runner._jobs:
         # A job that has just ended is in there until the loop's next round, which this waits for.
         await asyncio.gather(*runner._jobs)
+    # The index of the log is filled behind the turns.
+    await wiring.activity_log().settled()

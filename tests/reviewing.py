@@ -110,6 +110,11 @@ def summary_path(summary: Summary) -> str:
     return f"/admin/chatapp/summary/{summary.pk}/change/"
 
 
+def review_path(summary: Summary) -> str:
+    """Its review."""
+    return f"{BASE}summary/{summary.pk}/review/"
+
+
 def page(client: Client, path: str) -> str:
     response = client.get(path)
     assert response.status_code == 200, path
@@ -140,6 +145,9 @@ def every_path(summary: Summary) -> dict[str, str]:
         f"{BASE}summary/": "view_summary",
         summary_path(summary): "view_summary",
         f"{BASE}summary/{summary.pk}/history/": "view_summary",
+        f"{BASE}summary/?queue=waiting": "view_summary",
+        review_path(summary): "view_summary",
+        f"{BASE}summary/figures/": "view_summary",
         messages_path(conversation): "view_message",
         message_path(conversation): "view_message",
         f"{BASE}message/{first}/history/": "view_message",

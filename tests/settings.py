@@ -12,7 +12,10 @@ os.environ["SECRET_KEY"] = (
 os.environ.setdefault("ALLOWED_HOSTS", "localhost,127.0.0.1,testserver")
 os.environ.setdefault("ALLOWED_ORIGINS", "http://localhost:8000,http://testserver")
 # A developer's own model, log and limits are not the tests'.
-for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CHAT_MODEL", "SUMMARY_MODEL", "CONTEXT_WINDOW"):
+for name in (
+    *("OPENAI_BASE_URL", "OPENAI_API_KEY", "CHAT_MODEL", "CONTEXT_WINDOW"),
+    *("SUMMARY_MODEL", "SUMMARY_BASE_URL", "SUMMARY_API_KEY", "PROMPTS_DIR"),
+):
     os.environ.pop(name, None)
 # One call for each message, unless a test asks for more.
 os.environ.setdefault("AUTOMATIC_TITLES", "false")

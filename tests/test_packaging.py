@@ -212,9 +212,13 @@ def test_the_settings_of_the_readme_are_those_of_the_operations() -> None:
 
 def test_the_settings_of_compression_are_as_they_are_written() -> None:
     """Breaks when: a key is added, or a default changed, without its row."""
-    rows = {name: cells[0] for name, cells in documents.rows(documents.COMPRESSION).items()}
+    # What an empty one means is told after it.
+    rows = {
+        name: re.sub(r"^empty: .+", "empty", cells[0])
+        for name, cells in documents.rows(documents.COMPRESSION).items()
+    }
     defaults = {
-        one.name.upper(): f"{one.default:g}" if one.type == "float" else str(one.default)
+        one.name.upper(): f"{one.default:g}" if one.type == "float" else str(one.default) or "empty"
         for one in fields(CompressionSettings)
         if one.default is not MISSING
     }

@@ -1,8 +1,8 @@
 """Viewers, in a process of their own: ``python -m tests.benchmarks._viewers``.
 
 Reads one line of JSON for each task and answers with one: ``kind`` is ``first`` (time to first
-token, in turn from each target), ``streams`` (many at once from one target), ``pages`` (open
-sockets and keep them until the next line).
+token, in turn from each target), ``streams`` (many at once from one target), ``beginnings`` (many
+sends within a second), ``pages`` (open sockets and keep them until the next line).
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ async def first_tokens(task: Json, http: aiohttp.ClientSession) -> Json:
             if asking is not None:
                 await asking
             # What follows a turn is not to be measured with the next one.
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(task.get("pause", 0.05))
         if turn < 3:
             # The first ones fill caches and open connections.
             for values in times.values():
@@ -271,6 +271,27 @@ async def streams(task: Json, http: aiohttp.ClientSession) -> Json:
     }
 
 
+async def beginnings(task: Json, http: aiohttp.ClientSession) -> Json:
+    """Sends spread over a second: milliseconds from each to its first token."""
+    viewers = [Viewer(task["target"], number, http) for number in range(task["count"])]
+    for start in range(0, len(viewers), 20):
+        await asyncio.gather(*(one.open(task["model"]) for one in viewers[start : start + 20]))
+
+    async def begin(viewer: Viewer, number: int) -> float:
+        await asyncio.sleep(number / len(viewers))
+        begun = now()
+        asking = asyncio.ensure_future(viewer.ask(task["model"]))
+        first = await asyncio.wait_for(viewer.first, TIMEOUT)
+        await asking
+        return (first - begun) / 1000
+
+    times = sorted(await asyncio.gather(*(begin(one, at) for at, one in enumerate(viewers))))
+    await asyncio.wait_for(asyncio.gather(*(one.ended for one in viewers)), TIMEOUT)
+    for one in viewers:
+        one.close()
+    return {"p50": times[len(times) // 2], "p99": times[len(times) * 99 // 100]}
+
+
 async def pages(task: Json, http: aiohttp.ClientSession) -> Json:
     """Open pages and keep their sockets."""
     viewers = [Viewer(task["target"], number, http) for number in range(task["count"])]
@@ -283,7 +304,7 @@ async def pages(task: Json, http: aiohttp.ClientSession) -> Json:
 
 
 _kept: list[Viewer] = []
-_TASKS = {"first": first_tokens, "streams": streams, "pages": pages}
+_TASKS = {"first": first_tokens, "streams": streams, "beginnings": beginnings, "pages": pages}
 
 
 async def main() -> None:

@@ -91,6 +91,14 @@ def marked_up() -> dict[str, Any]:
     return {"text": text, "seconds_a_word": 1 / RATE}
 
 
+async def first_load(page: Page) -> tuple[int, int, int]:
+    """The requests of the page that was just opened, its bytes of code, and of our JavaScript."""
+    loaded = await page.evaluate(_LOADED)
+    code = [(name, size) for name, size in loaded if name.split("?")[0].endswith((".js", ".css"))]
+    ours = sum(size for name, size in code if "/js/" in name)
+    return len(loaded) + 1, sum(size for _, size in code), ours
+
+
 async def account(page: Page) -> CDPSession:
     """The browser's account of a page, in time of its own on a core: others' load is not in it."""
     session = await page.context.new_cdp_session(page)
@@ -214,13 +222,8 @@ async def measure(product: RunningServer, model: Any, folder: Path) -> bool:
         )
         page = await context.new_page()
         await page.goto(paths[STORED[0]])
-        loaded = await page.evaluate(_LOADED)
-        code = [
-            (name, size) for name, size in loaded if name.split("?")[0].endswith((".js", ".css"))
-        ]
-        ours = sum(size for name, size in code if "/js/" in name)
-        transferred = sum(size for _, size in code)
-        print(f"first load: {len(loaded) + 1} requests, JavaScript and CSS {transferred:,} bytes"
+        requests, transferred, ours = await first_load(page)
+        print(f"first load: {requests} requests, JavaScript and CSS {transferred:,} bytes"
               f" ({TRANSFER:,} at most), our own {ours:,} ({OURS:,} at most)")  # fmt: skip
         ratio = await opening(page, {count: paths[count] for count in OPENED})
         bare = await browser.new_page()

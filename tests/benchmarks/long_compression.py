@@ -99,7 +99,7 @@ async def course(tokens: int, window: int) -> Course:
     from django.conf import settings
     from django.contrib.auth import get_user_model
 
-    from chatapp.rendering.labels import extracted_part
+    from chatapp.rendering.words.labels import extracted_part
     from compression import signals
     from compression.database import in_database_thread
     from tests.chatapp.long_conversations import StrictUpstream, talking

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests import browsers
-from tests.browser.screen import Screen, sign_in
+from tests.browser.screen import Screen, forget_conversations, sign_in
 from tests.servers import RunningServer, start_server
 from tests.upstreams import RunningUpstream, running_upstream
 
@@ -77,6 +77,9 @@ async def signed_in(
         # A handler that is still at work must not fail the test that comes next.
         await page.unroute_all(behavior="ignoreErrors")
     await context.close()
+    # A summary that is still to be prepared would take what the next test has the model say.
+    forget_conversations(product)
+    assert model.left_alone()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

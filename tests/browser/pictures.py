@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -16,22 +17,48 @@ from tests.servers import ROOT, RunningServer, manage, start_server
 from tests.upstreams import RunningUpstream
 
 FOLDER = ROOT / "var" / "screenshots"
-WIDTHS = {1280: 860, 768: 1024, 390: 844}
+WIDTHS = {1440: 900, 1280: 860, 768: 1024, 390: 844}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 # What a server is started with here, and started with again.
 GIVEN = ("OPENAI_BASE_URL", "OPENAI_API_KEY", "CONTEXT_WINDOW")
 SLOW_DOWN = {"status": 429, "message": "Slow down.", "headers": {"Retry-After": "90"}}
 
 
-async def picture(screen: Screen, name: str) -> None:
-    """The page as it is now, in each width and theme."""
+async def picture(
+    screen: Screen, name: str, reach: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """The page as it is now, in each width and theme.
+
+    ``reach`` brings about, in each width, what another width does not keep open.
+    """
     for width, height in WIDTHS.items():
         await screen.page.set_viewport_size({"width": width, "height": height})
+        if reach is not None:
+            await reach()
         for theme in THEMES:
             await screen.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             path = FOLDER / f"{name}-{width}-{theme}.png"
             await screen.page.screenshot(path=path, animations="disabled")
     await screen.page.set_viewport_size({"width": 1280, "height": 860})
+
+
+async def close_menus(screen: Screen) -> None:
+    """Close every menu, and the list of conversations where it is a dialog."""
+    await screen.page.evaluate(
+        """() => {
+          document.querySelectorAll(":popover-open").forEach((one) => one.hidePopover());
+          document.querySelector("#nav-dialog").close();
+        }"""
+    )
+
+
+async def open_list(screen: Screen) -> None:
+    """Have the list of conversations in view, which is behind a button on narrow screens."""
+    await close_menus(screen)
+    button = screen.page.get_by_role("main").get_by_role("button", name="Conversations")
+    if await button.is_visible():
+        await button.click()
+    await expect(screen.page.locator("#account-button")).to_be_visible()
 
 
 async def pictures_at(screen: Screen, **paths: str) -> None:
@@ -71,9 +98,16 @@ async def of_replies(screen: Screen, model: RunningUpstream) -> None:
     await screen.button("Stop").click()
     await expect(screen.articles.last).to_contain_text("Stopped")
     await picture(screen, "stopped")
-    await page.get_by_role("button", name="More about this message").last.click()
-    await picture(screen, "message-menu")
-    await page.keyboard.press("Escape")
+
+    async def message_menu() -> None:
+        await close_menus(screen)
+        more = page.get_by_role("button", name="More about this message").last
+        await more.scroll_into_view_if_needed()
+        await more.click()
+        await expect(page.get_by_role("button", name="Branch from here")).to_be_visible()
+
+    await picture(screen, "message-menu", message_menu)
+    await close_menus(screen)
     await page.goto("/?new")
     model.script({"text": MARKDOWN}, {"text": "A better reply."})
     await screen.ask("Show me a list, a table and some code.")
@@ -156,9 +190,16 @@ async def of_compression(screen: Screen, model: RunningUpstream) -> None:
     model.release()
     await expect(page.get_by_role("region", name="Compressed messages")).to_be_visible()
     await picture(screen, "compressed")
+    await page.get_by_text("The whole summary").click()
+    await expect(page.locator("#divider .prose")).to_be_visible()
+    await picture(screen, "compressed-unfolded")
     await screen.button("View summary").click()
-    await expect(page.get_by_role("heading", name="Versions")).to_be_visible()
+    await expect(page.get_by_role("heading", name="What only the messages have")).to_be_visible()
     await picture(screen, "drawer-summary")
+    for view in ("Versions", "This reply"):
+        await page.get_by_role("tab", name=view).click()
+        await expect(page.get_by_role("tabpanel", name=view)).to_be_visible()
+        await picture(screen, f"drawer-{view.lower().replace(' ', '-')}")
     await screen.button("Edit summary").click()
     await expect(page.get_by_role("textbox", name="Summary")).to_be_focused()
     await picture(screen, "drawer-edit")
@@ -212,13 +253,31 @@ async def of_a_full_window(screen: Screen, model: RunningUpstream) -> None:
     await line.get_by_role("button", name="Cancel").click()
     await expect(line).to_be_hidden()
     await screen.button("Conversation settings").click()
-    await page.get_by_label("Compression", exact=True).select_option("true")
+    await page.get_by_role("radio", name="Only when you ask").check()
     await screen.button("Save").click()
     await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
     await screen.ask(f"And all of it? {await past_the_threshold(screen)}")
     await screen.ask(f"And then? {DETAILS}")
     await expect(page.get_by_text("left out of what the model sees")).to_be_visible()
     await picture(screen, "truncated")
+
+
+async def of_a_nearly_full_conversation(screen: Screen) -> None:
+    """Little more fits: the way on is offered before anything is refused."""
+    page = screen.page
+    await page.goto("/?new")
+    await screen.ask("How many words make a book?")
+    await screen.button("Conversation settings").click()
+    await page.get_by_role("radio", name="Only when you ask").check()
+    await screen.button("Save").click()
+    await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
+    warning = page.locator("#nearly-full")
+    for _ in range(30):
+        if await warning.inner_text():
+            break
+        await screen.ask(f"And these? {'word ' * 150}")
+    await expect(warning).to_contain_text("is nearly full")
+    await picture(screen, "nearly-full")
 
 
 async def of_pages(screen: Screen) -> None:
@@ -233,6 +292,7 @@ async def of_pages(screen: Screen) -> None:
         person="/settings/",
         archive="/?archived",
         activity=f"{conversation}activity/",
+        log="/log/",
         missing="/c/nowhere/",
         password="/accounts/password_change/",
         admin="/admin/",
@@ -241,6 +301,9 @@ async def of_pages(screen: Screen) -> None:
         admin_profiles="/admin/chatapp/modelprofile/",
         admin_records="/admin/chatapp/accessrecord/",
     )
+    await page.goto("/log/")
+    await page.locator(".log-calls time").first.click()
+    await picture(screen, "log-call")
     await page.goto("/settings/")
     for content, name in (("[1, 2]", "import-refused"), (CONVERSATION, "imported")):
         file = {"name": "a.json", "mimeType": "application/json", "buffer": content.encode()}
@@ -249,12 +312,14 @@ async def of_pages(screen: Screen) -> None:
         await page.get_by_role("button", name="Import").click()
         await expect(page.get_by_role("main")).to_contain_text(re.compile("import", re.I))
         await picture(screen, name)
-    await page.goto("/admin/chatapp/summary/?status__exact=active")
+    await page.goto("/admin/chatapp/summary/?state=unseen")
     await page.locator("#result_list tbody th a").first.click()
+    await page.get_by_role("link", name="All facts").click()
     await picture(screen, "admin-summary")
     await of_a_stale_edit(screen)
-    await page.goto("/admin/chatapp/summary/?status__exact=active")
+    await page.goto("/admin/chatapp/summary/?state=unseen")
     await page.locator("#result_list tbody th a").first.click()
+    await page.get_by_role("link", name="All facts").click()
     await page.get_by_role("link", name=re.compile(r"\d+ messages")).click()
     await picture(screen, "admin-messages")
     await page.goto("/admin/chatapp/conversation/")
@@ -293,6 +358,7 @@ async def of_signing_in(screen: Screen, server: RunningServer) -> None:
     await expect(screen.box).to_be_visible()
     await pictures_at(screen, sign_in_link_spent=link)
     await page.goto("/")
+    await page.locator("#account-button").click()
     await screen.button("Sign out").click()
     await picture(screen, "sign-out")
     await page.goto("/accounts/login/")

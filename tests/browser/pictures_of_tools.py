@@ -39,6 +39,8 @@ async def of_tools(screen: Screen, model: RunningUpstream, product: RunningServe
 
 async def _of_calls(screen: Screen, model: RunningUpstream) -> None:
     page = screen.page
+    # Nothing is left of the replies that the scene before had in store.
+    model.reset()
     await page.goto("/?new")
     model.script(WRITES, {"text": "It is kept in your notes."})
     await screen.send("Write it down.")

@@ -67,7 +67,7 @@ async def _talk(screen: Screen, server: RunningServer, model: RunningUpstream) -
     # Without the line that says what has just happened.
     await screen.page.reload()
     await screen.button("View summary").click()
-    await expect(screen.page.get_by_role("heading", name="Versions")).to_be_visible()
+    await expect(screen.page.locator("#drawer-body .prose")).to_be_visible()
     await divider.evaluate(_TO_THE_TOP, ABOVE)
     await screen.page.mouse.move(0, HEIGHT / 2)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -24,6 +26,7 @@ from playwright.async_api import (
 from tests.servers import RunningServer
 
 _sessions: dict[str, StorageState] = {}
+_imports = itertools.count()
 
 
 async def sign_in(server: RunningServer, browser: Browser) -> StorageState:
@@ -53,13 +56,31 @@ def imported(server: RunningServer, *texts: str, written: Sequence[str] = ()) ->
 
 
 def imported_messages(server: RunningServer, messages: Sequence[dict[str, Any]]) -> str:
-    """The same of OpenAI-style messages, calls and results of tools among them."""
+    """The same of OpenAI-style messages, calls and results of tools among them.
+
+    Always a new conversation, by the microseconds of its first message: the same file imported
+    again is recognised, and would be whatever an earlier test has made of it.
+    """
+    first, *others = messages
+    written = first.get("created_at")
+    at = datetime.fromisoformat(written) if written else datetime.now(UTC).replace(microsecond=0)
+    at += timedelta(microseconds=next(_imports))
+    messages = [{**first, "created_at": at.isoformat()}, *others]
     file = {"file": ("messages.json", json.dumps(messages))}
     with _browser_of_owner(server) as client:
         told = client.post("/import/", files=file).raise_for_status().json()
         while told.get("state", "finished") in {"waiting", "running"}:
             told = client.get(f"/import/{told['job']}/").raise_for_status().json()
+    assert told["conversations"][0]["created"], told
     return f"/c/{told['conversations'][0]['code']}/"
+
+
+def forget_conversations(server: RunningServer) -> None:
+    """Delete those of the owner: what is under way in them ends, and asks the model no more."""
+    with _browser_of_owner(server) as client:
+        while listed := client.get("/").raise_for_status().json()["conversations"]:
+            for one in listed:
+                client.post(f"/c/{one['code']}/delete/").raise_for_status()
 
 
 def _browser_of_owner(server: RunningServer) -> httpx2.Client:
@@ -83,7 +104,7 @@ class Screen:
 
     def __post_init__(self) -> None:
         self.page.on("request", self._requested)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error.stack)))
         self.page.on("console", self._said)
 
     def _requested(self, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""``python -m tests.browser.screenshots``: each state, three widths, both themes, as pictures.
+"""``python -m tests.browser.screenshots``: each state, four widths, both themes, as pictures.
 
 They are put into ``var/screenshots`` to be looked at before the screen is called done.
 """
@@ -12,7 +12,18 @@ from typing import Any
 
 from playwright.async_api import Browser, expect
 
-from tests.browser import pictures, pictures_of_tools, pictures_of_trust
+from tests.browser import (
+    pictures,
+    pictures_of_connections,
+    pictures_of_lines,
+    pictures_of_menus,
+    pictures_of_outline,
+    pictures_of_projects,
+    pictures_of_review,
+    pictures_of_settings,
+    pictures_of_tools,
+    pictures_of_trust,
+)
 from tests.browser.screen import Screen, sign_in
 from tests.browsers import launched
 from tests.servers import ROOT, RunningServer, start_server
@@ -30,8 +41,16 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     await pictures.of_replies(screen, model)
     await pictures.of_refusals(screen, model)
     await pictures.of_a_full_window(screen, model)
+    await pictures.of_a_nearly_full_conversation(screen)
     await pictures.of_compression(screen, model)
+    await pictures_of_lines.of_lines(screen, model)
     await pictures.of_pages(screen)
+    await pictures_of_review.of_the_review(screen)
+    await pictures_of_connections.of_connections(screen, model)
+    await pictures_of_menus.of_menus(screen)
+    await pictures_of_menus.of_a_held_message(screen, model)
+    await pictures_of_projects.of_projects(screen)
+    await pictures_of_outline.of_the_outline(screen, model, product)
     await pictures_of_tools.of_tools(screen, model, product)
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
@@ -40,6 +59,8 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
         await pictures_of_trust.of_people(screen, product, files)
         await pictures_of_trust.of_a_long_summary(screen, model, product)
         await pictures_of_trust.of_imports(screen, files)
+        await pictures_of_settings.of_settings(screen)
+        await pictures_of_settings.of_an_import(screen, files)
     product = await pictures.of_an_interruption(screen, model, product)
     await pictures.of_losses(screen, context)
     await context.close()

@@ -52,7 +52,7 @@ def _question(screen: Screen) -> Locator:
 async def test_it_is_allowed_by_keyboard_and_every_page_shows_it(
     screen: Screen, signed_in: BrowserContext, model: RunningUpstream, product: RunningServer
 ) -> None:
-    """Breaks when: a button is none, or a page learns nothing of a question or an answer."""
+    """Breaks when: a button is none, the focus goes with the question, or a page learns nothing."""
     question = await _asked(screen, model, product)
     await expect(question).to_contain_text('"path": "notes/<b>today</b>.md"')
     await expect(question.get_by_role("button")).to_have_text(
@@ -67,6 +67,7 @@ async def test_it_is_allowed_by_keyboard_and_every_page_shows_it(
     for page in (screen, other):
         await expect(page.feed).to_contain_text("notes__write: you allowed this call.")
         await expect(_question(page)).to_have_count(0)
+    await expect(screen.articles.last).to_be_focused()
     assert screen.complaints == other.complaints == []
     await screen.button("Stop").click()
 

@@ -33,5 +33,5 @@ async def test_an_import_is_followed_and_cancelled(screen: Screen, tmp_path: Pat
     await expect(page.get_by_text("1 conversation imported, 1 message.")).to_be_visible()
     await page.get_by_role("link", name="Your imports").click()
     await page.get_by_role("link", name="conversations.json").click()
-    await page.get_by_role("link", name="A heron").click()
+    await page.get_by_role("main").get_by_role("link", name="A heron").click()
     await expect(screen.feed).to_contain_text("Call this one heron")

@@ -117,7 +117,7 @@ async def test_a_title_can_be_read_beside_the_drawer(screen: Screen) -> None:
     await expect(screen.page.locator("#drawer-body")).to_contain_text("kept free for the reply")
     title = await screen.page.get_by_role("heading", level=1).bounding_box()
     assert title is not None
-    assert title["width"] > 220
+    assert title["width"] > 200
     await expect(screen.page.get_by_role("combobox", name="Model", exact=True)).to_be_visible()
 
 
@@ -137,8 +137,8 @@ async def test_a_reply_says_what_it_cost_and_what_it_saw(screen: Screen) -> None
     drawer = screen.page.get_by_role("complementary", name="What the model sees")
     await expect(drawer.get_by_role("heading", name="What this reply saw")).to_be_visible()
     await expect(drawer).to_contain_text("fake-model")
-    await expect(drawer.get_by_role("link")).to_have_text(["1"])
-    await drawer.get_by_role("button", name="The next request").click()
+    await expect(drawer.get_by_role("link")).to_have_text(["Message 2", "1"])
+    await drawer.get_by_role("tab", name="Next request").click()
     await expect(drawer).to_contain_text("kept free for the reply")
 
 
@@ -233,7 +233,7 @@ async def test_reasoning_is_folded_away(screen: Screen, model: RunningUpstream) 
     await screen.ask("What is it?")
     reply = screen.articles.last
     await expect(reply.get_by_text("Six times seven.")).to_be_hidden()
-    await reply.get_by_text("Reasoning").click()
+    await reply.get_by_text("Thought for a moment").click()
     await expect(reply.get_by_text("Six times seven.")).to_be_visible()
 
 
@@ -288,10 +288,10 @@ async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
     page = screen.page
     await screen.ask("Hello.")
     await screen.button("Conversation settings").click()
-    await page.get_by_label("Compression", exact=True).select_option("true")
-    await page.get_by_label(
-        "Compress when the window is this full: 0.5 (50 %) to 0.95 (95 %)"
-    ).fill("0.6")
+    await page.get_by_text("The figures", exact=True).click()
+    full = page.get_by_label("Compress when the room for a request is this full")
+    await expect(full).to_have_value("80")
+    await full.fill("60")
     await page.get_by_label("Turns kept word for word").fill("5")
     await page.set_viewport_size({"width": 390, "height": 844})
     sideways = "dialog => dialog.scrollWidth - dialog.clientWidth"
@@ -299,11 +299,11 @@ async def test_the_settings_of_a_conversation_are_kept(screen: Screen) -> None:
     await screen.button("Save").click()
     await expect(page.get_by_role("dialog", name="Conversation settings")).to_be_hidden()
     await expect(page.get_by_role("meter", name="Context used")).to_have_attribute(
-        "aria-valuetext", re.compile("60 %")
+        "aria-valuetext", re.compile("45 %")
     )
     await page.reload()
     await screen.button("Conversation settings").click()
-    await expect(page.get_by_label("Compression", exact=True)).to_have_value("true")
+    await expect(page.get_by_role("radio", name="Your own figures")).to_be_checked()
     await expect(page.get_by_label("Turns kept word for word")).to_have_value("5")
 
 
@@ -323,6 +323,7 @@ async def test_the_settings_show_what_holds_and_send_what_was_changed(
     await other.send("/system Answer in prose.")
     await expect(other.page.locator("#alerts")).to_contain_text("Instructions saved")
     await page.locator("#settings-title").fill("Verse")
+    await page.get_by_text("The figures", exact=True).click()
     await page.get_by_label("Turns kept word for word").fill("5")
     await screen.button("Save").click()
     await expect(settings).to_be_hidden()

@@ -38,7 +38,7 @@ async def test_it_is_taken_anew_like_the_one_that_is_shown(
         for part in (
             page.get_by_role("region", name="Compressed messages"),
             page.get_by_role("complementary", name="What the model sees"),
-            page.get_by_role("heading", name="Constraints"),
+            page.get_by_role("heading", name="Rules"),
             screen.feed.get_by_role("table"),
             screen.box,
         ):

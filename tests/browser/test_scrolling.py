@@ -111,6 +111,34 @@ async def test_only_the_reader_lets_go(
     assert await scroller_of(screen).evaluate(AWAY) < 2
 
 
+async def test_the_reader_lets_go_also_while_the_text_shrinks(
+    screen: Screen, signed_in: BrowserContext, model: RunningUpstream
+) -> None:
+    """A jump upward in the frame in which the text gets shorter is told of as one scroll.
+
+    Breaks when: ``scrolled`` in ``scroll.js`` takes a whole movement for the browser's, because the
+    text is shorter than before.
+    """
+    page = screen.page
+    model.script({"text": LONG})
+    await screen.ask("A long one.")
+    await without_anchoring(page)
+    await page.evaluate(TWO_FRAMES)
+    await page.evaluate(
+        """() => {
+            document.querySelector("#feed article:last-of-type .body").lastElementChild.remove();
+            document.querySelector("#scroller").scrollTop = 0;
+        }"""
+    )
+    await page.evaluate(TWO_FRAMES)
+    other = Screen(await signed_in.new_page())
+    await other.page.goto(page.url)
+    await other.ask("From elsewhere.")
+    await expect(screen.articles).to_have_count(4)
+    await page.evaluate(TWO_FRAMES)
+    assert await scroller_of(screen).evaluate("scroller => scroller.scrollTop") == 0
+
+
 async def test_nothing_around_the_feed_is_a_query_container(screen: Screen) -> None:
     """Breaks when: ``container-type`` is set for an element that the feed is in."""
     await screen.ask("Hello.")
@@ -135,6 +163,8 @@ async def test_what_is_read_stays_when_messages_come_above_it_and_leave(
     """
     texts = [f"Message {n + 1}.\n" + "A line.\n" * (n % 4) for n in range(500)]
     await screen.page.goto(imported(product, *texts))
+    # The page follows its end once more when the fonts have come.
+    await screen.page.evaluate("document.fonts.ready")
     if not anchoring:
         await without_anchoring(screen.page)
     for n, count in enumerate((80, 130, 180, 230, 280, 330, 380, 400)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import pytest
@@ -49,12 +50,33 @@ async def test_what_began_a_conversation_is_no_draft_any_more(screen: Screen) ->
     await expect(screen.box).to_have_value("")
 
 
+async def test_stop_and_queue_both_fit_a_phone(screen: Screen, model: RunningUpstream) -> None:
+    """Breaks when: the words of all buttons stay in the row, so that Queue leaves the screen."""
+    await screen.page.set_viewport_size({"width": 390, "height": 844})
+    model.script(unending("Once upon a time"))
+    await screen.send("Tell me a story.")
+    await expect(screen.button("Stop")).to_be_visible()
+    await screen.box.fill("A short one.")
+    edges = {}
+    for name in ("Compact", "Stop", "Queue"):
+        box = await screen.button(name).bounding_box()
+        assert box is not None
+        edges[name] = box["x"] + box["width"]
+    assert max(edges.values()) <= 382, edges
+    await screen.button("Stop").click()
+    await expect(screen.button("Stop")).to_be_hidden()
+
+
 async def test_what_is_not_confirmed_in_5_seconds_is_said(screen: Screen) -> None:
     page = screen.page
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await screen.ask("Hello.")
     await page.clock.install()
+    connected = asyncio.Event()
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda _: connected.set()))
     await page.reload()
+    # A connection that comes later would have the message sent once more.
+    await connected.wait()
     # It neither arrives nor fails.
     await page.route("**/messages/", lambda route: None)
     # From here on the page's time passes only as it is told to.
@@ -158,7 +180,7 @@ async def test_what_waits_can_be_changed_removed_or_sent_now(
     model.script(unending("Once upon a time"))
     await screen.send("A story.")
     await expect(screen.articles.last).to_contain_text("Once upon a time")
-    waits = screen.page.get_by_text("Will be sent when the reply ends")
+    waits = screen.page.locator("#queued").filter(has_text="Will be sent when the reply ends")
     await screen.send("Shorter, pleas")
     await expect(waits).to_be_visible()
     await screen.button("Edit").last.click()
@@ -192,7 +214,7 @@ async def test_what_waits_leaves_the_reader_where_the_reader_is(
     await screen.send("Shorter, please.")
     await expect(screen.page.get_by_text("Will be sent when the reply ends")).to_be_visible()
     assert await scroller.evaluate("scroller => scroller.scrollTop") == before > 0
-    await screen.button("Stop").click()
+    await screen.button("Send now").click()
     await expect(screen.articles).to_have_count(6)
 
 

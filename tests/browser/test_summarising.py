@@ -86,12 +86,11 @@ async def test_a_line_of_a_summary_leads_to_the_message_it_comes_from(
     await screen.button("View summary").click()
     drawer = screen.page.get_by_role("complementary", name="What the model sees")
     rule = drawer.locator(".prose li", has_text=RULE)
-    await rule.get_by_role("link", name="1", exact=True).click()
-    # It was not loaded: what lies between came with it.
+    await rule.get_by_role("link", name="Message 1", exact=True).click()
+    # It was not loaded.
     await expect(screen.articles.first).to_be_focused()
     await expect(screen.articles.first).to_be_in_viewport()
     await expect(screen.articles.first).to_contain_text(RULE)
-    await expect(screen.articles).to_have_count(60)
 
 
 async def test_a_compression_that_is_waited_for_can_be_cancelled(
@@ -104,7 +103,7 @@ async def test_a_compression_that_is_waited_for_can_be_cancelled(
     indicator = screen.page.locator(".compressing")
     await expect(indicator).to_contain_text(re.compile(r" [1-9]\d* tokens? written"))
     said = await indicator.inner_text()
-    assert re.search(r"\d older messages are being summarised", said)
+    assert re.search(r"Compressing \d messages", said)
     # It is as far on for whoever comes now, and its keys can be reached.
     await screen.page.reload()
     await expect(screen.box).not_to_be_editable()
@@ -205,7 +204,9 @@ async def test_what_is_left_out_is_said_until_a_summary_takes_it_in(
     await screen.ask(CODE)
     notice = page.locator("#notice")
     await expect(notice).to_contain_text(
-        re.compile(r"The oldest \d+ messages are left out of what the model sees, because summ")
+        re.compile(
+            r"The oldest \d+ messages, \S+ tokens, are left out of what the model sees, because"
+        )
     )
     await page.reload()
     await expect(notice).to_contain_text("Nothing was deleted.")

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from chatapp.context.request import ConversationSnapshot, build_request, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import lifecycle
-from chatapp.conversations.messages import pins
+from chatapp.conversations.messages import kept, pins
 from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.turns import progress, replacing, sending
@@ -32,6 +32,7 @@ from compression.tokens import CharacterCounter
 from compression.types import Outcome, Sizes, Trigger
 from tests.chatapp.conversation_oracle import Oracle, snapshot_of
 from tests.chatapp.moody import Moody
+from tests.chatapp.talking import by
 
 R = TypeVar("R")
 COUNTER = CharacterCounter()
@@ -125,7 +126,7 @@ class Actor:
             text=text,
             client_msg_id=uuid.uuid4(),
             tokens=message_tokens(COUNTER, text),
-            model="model",
+            admit=by("model"),
             process_id=PROCESS_ID,
         )
         if isinstance(accepted, sending.Queued):
@@ -265,6 +266,10 @@ class Actor:
         row = self.row
         self.oracle.check_rows(row)
         self.oracle.check_versions(row)
+        # What the process kept of an earlier step, as it would be used for the next message.
+        known = kept.messages_of(row)
+        kept.forget()
+        assert known == kept.messages_of(row)
         snapshot = snapshot_of(self.oracle.code)
         request = build_request(snapshot, self.sizes(snapshot))
         self.oracle.check_request(

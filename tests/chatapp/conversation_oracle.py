@@ -17,9 +17,12 @@ from chatapp.context.request import BuiltRequest, ConversationSnapshot
 from chatapp.conversations.messages import reading
 from chatapp.models import Conversation, Message, Summary
 from compression import store
-from compression.judging.standing_rules import KEPT_SHARE
+from compression.judging.judge import MOST_SHARE
+from compression.judging.standing_rules import KEPT_SHARE, is_standing
 from compression.ledger.bounding import HEADINGS
-from compression.planning.planner import CAP_SHARE, LANDING
+from compression.ledger.ledger import evict
+from compression.ledger.markdown import line_of, render
+from compression.planning.planner import CAP_SHARE
 from compression.ports import TokenCounter
 from compression.store import Version
 from compression.testing import MARKER
@@ -132,7 +135,7 @@ class Oracle:
         """I14: new lines for which there was no room are listed, and there was none."""
         known = {entry.id for entry in parent.ledger.entries} if parent else set()
         left_out = [
-            entry.text
+            entry
             for entry in version.ledger.entries
             if entry.id not in known
             and entry.state is EntryState.EVICTED
@@ -140,16 +143,15 @@ class Oracle:
         ]
         if not left_out:
             return set()
-        figures = version.audit["accounting"]
-        budget = figures["tokens_after"] / version.usage_after
-        missing = CharacterCounter().count("\n".join(left_out))
-        full = figures["tokens_after"] + missing * MOST_CALIBRATION > LANDING * budget
-        # Rules and tasks may fill a share of the summary, whatever room the request has.
-        share = KEPT_SHARE * CAP_SHARE * budget / MOST_CALIBRATION
-        assert full or HEADINGS + version.summary_tokens + missing > share
-        for text in left_out:
-            assert f"left out, there is no room: {text:.120}" in version.audit["notes"]
-        return {marker for text in left_out for marker in MARKER.findall(text)}
+        count = CharacterCounter().count
+        lasting = HEADINGS + count(render(evict(version.ledger, 0, count)[0]))
+        budget = version.audit["accounting"]["tokens_after"] / version.usage_after
+        for entry in left_out:
+            weak = entry.section is Section.CONSTRAINTS and not is_standing(entry.text)
+            share = CAP_SHARE * KEPT_SHARE if weak else MOST_SHARE
+            assert lasting + count(line_of(entry)) > share * budget / MOST_CALIBRATION, entry
+            assert f"left out, there is no room: {entry.text:.120}" in version.audit["notes"]
+        return {marker for entry in left_out for marker in MARKER.findall(entry.text)}
 
     def _check_kept(self, parent: Version | None, version: Version) -> None:
         """I13, I18: what a person wrote and what the user ruled, from one version to the next."""

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
 
+from chatapp.activity.log import ActivityLog
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.messages import reading
 from chatapp.conversations.messages.masks import StoredMasks
@@ -20,7 +21,7 @@ from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.profiles import alearn
 from chatapp.conversations.turns import sending
 from chatapp.live.bus import Bus, Published, Subscription
-from chatapp.llm.activity_log import ActivityLog, RecordedClient
+from chatapp.llm.activity_log import RecordedClient
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.openai_compatible.client import OpenAIClient
 from chatapp.models import Conversation, Message, Turn
@@ -32,7 +33,7 @@ from chatapp.turns.services import Services
 from compression import signals
 from compression.database import in_database_thread
 from compression.tokens import CharacterCounter
-from tests.chatapp.talking import new
+from tests.chatapp.talking import by, new
 from tests.fake_upstream import FakeUpstream
 
 R = TypeVar("R")
@@ -79,9 +80,15 @@ class Stage:
     _came: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def rest(self) -> None:
-        """Wait until nothing is done any more that follows a turn."""
-        while self.runner._jobs:
-            await asyncio.wait(set(self.runner._jobs))
+        """Wait until no turn runs, and nothing is done any more that follows one."""
+        while True:
+            # What has just ended is followed by its callbacks in the loop's next round.
+            await asyncio.sleep(0)
+            turns = (stream.task for stream in self.runner._streams.values())
+            work = [one for one in (*turns, *self.runner._jobs) if one and not one.done()]
+            if not work:
+                return
+            await asyncio.wait(work)
 
     def acceptance(self, text: str, **more: Any) -> Any:
         """The unit of work that stores a message."""
@@ -92,7 +99,7 @@ class Stage:
                 "text": text,
                 "client_msg_id": uuid.uuid4(),
                 "tokens": message_tokens(COUNTER, text),
-                "model": "fake-model",
+                "admit": by("fake-model"),
                 "process_id": self.runner.process_id,
                 **more,
             },

@@ -41,6 +41,11 @@ def context_view(row: Conversation) -> ContextView:
     )
 
 
+def by(model: str) -> sending.Admit:
+    """There is room for any message, and this model answers."""
+    return lambda snapshot: model
+
+
 def new(owner: User) -> str:
     return lifecycle.create(owner.pk)
 
@@ -66,7 +71,7 @@ def send(
         code,
         text=text,
         client_msg_id=client_msg_id or uuid.uuid4(),
-        **{"tokens": 5, "model": "model", "process_id": PROCESS_ID, **more},
+        **{"tokens": 5, "admit": by("model"), "process_id": PROCESS_ID, **more},
     )
 
 
@@ -74,9 +79,8 @@ def first_message(text: str = "Hello", **more: Any) -> beginning.First:
     """What a new conversation is to begin with; there is room for it."""
     given = {
         "tokens": 5,
-        "model": "model",
         "process_id": PROCESS_ID,
-        "require_fit": lambda snapshot: None,
+        "admit": by("model"),
     }
     return beginning.First(text=text, **{"client_msg_id": uuid.uuid4(), **given, **more})
 

@@ -168,7 +168,7 @@ def _talkative(request: Json) -> Script:
         return default_answer(request)
     if text_of(request["messages"][-1]).endswith(STORY):
         return Script(steps=(Text(BEGINNING), Wait(asyncio.Event())))
-    return saying("The harbour of Malmö opens at nine and closes at five. " * 40)
+    return saying("The harbour of Malmö opens at nine and closes at five. " * 60)
 
 
 class Client:
@@ -325,6 +325,9 @@ async def _run_the_examples(client: Client, alice: User) -> Socket:
         if socket is None and "/messages/" in request.first:
             socket = await client.follow()
         waiting = None
+        if "/connections/" in request.first:
+            # Not for everybody.
+            await User.objects.filter(pk=alice.pk).aupdate(is_staff=True, is_superuser=True)
         if request.first.endswith("/decide/"):
             waiting, named = await _acall_that_waits(alice, names["code"])
             names.update(named)
@@ -351,6 +354,7 @@ async def test_the_page_is_true(alice: User, upstream: FakeUpstream) -> None:
     """
     upstream.handler = _talkative
     shapes = Shapes({"origin": ORIGIN, "password": "the+password+of+alice"})
+    shapes.names["server"] = upstream.base_url
     socket = await _run_the_examples(Client(shapes), alice)
     await socket.end(shapes.names["code"])
     for shown in _events():

@@ -12,7 +12,8 @@ import pytest
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 
-from chatapp.context.request import BASE_INSTRUCTIONS, request_sizes
+from chatapp.context.instructions import BASE
+from chatapp.context.request import request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import branching
 from chatapp.conversations.turns import replacing, sending
@@ -255,7 +256,7 @@ async def test_p01_p05_no_secret_is_in_any_request(alice: User, tmp_path: Path) 
         first = Message.objects.filter(conversation=row, seq__lte=7).order_by("seq")
         rows = await stored(lambda: list(first.values_list("role", "text")))
         assert asked_of(stage)[3]["messages"] == [
-            {"role": "system", "content": BASE_INSTRUCTIONS},
+            {"role": "system", "content": BASE},
             *({"role": role, "content": text} for role, text in rows),
         ]
         assert tuple(text for role, text in rows if role == "user") == hostile

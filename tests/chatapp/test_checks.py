@@ -22,6 +22,10 @@ GOOD = {
     "ALLOWED_HOSTS": ["chat.example.org"],
     "OPENAI_BASE_URL": "",
     "OPENAI_API_KEY": "",
+    "SUMMARY_BASE_URL": "",
+    "SUMMARY_API_KEY": "",
+    "SUMMARY_MODEL": "",
+    "CHAT_MODEL": "",
     "ACTIVITY_LOG_DIR": "",
     "REDIS_URL": "",
     "DEBUG": False,
@@ -228,3 +232,24 @@ def test_earlier_secret_keys(tmp_path: Path) -> None:
     """Breaks when: whoever changes the secret key cannot name the one before."""
     told = manage(tmp_path, "diffsettings", SECRET_KEY_FALLBACKS=f"{KEY[::-1]}, another").stdout
     assert f"SECRET_KEY_FALLBACKS = {[KEY[::-1], 'another']}" in told
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"SUMMARY_API_KEY": "k"}, ["chatapp.E007"]),
+        ({"SUMMARY_BASE_URL": "http://127.0.0.1:9/v1"}, ["chatapp.E008"]),
+        ({"SUMMARY_BASE_URL": "http://127.0.0.1:9/v1", "SUMMARY_MODEL": "m"}, []),
+        ({"SUMMARY_BASE_URL": "http://127.0.0.1:9/v1", "CHAT_MODEL": "m"}, []),
+        ({"SUMMARY_BASE_URL": "https://user:word@x/v1", "SUMMARY_MODEL": "m"}, ["chatapp.E004"]),
+        ({"SUMMARY_BASE_URL": "https://example.org/v1", "SUMMARY_MODEL": "m"}, ["chatapp.W003"]),
+    ],
+)
+def test_the_server_for_summaries(
+    settings: Settings, values: dict[str, str], found: list[str]
+) -> None:
+    """The chat's key is no stand-in for the one of this server.
+
+    Breaks when: a key without an address is passed over.
+    """
+    assert ours(settings, OPENAI_API_KEY="of-the-chat", **values) == found

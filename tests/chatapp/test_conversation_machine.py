@@ -125,7 +125,9 @@ class Conversations(Actor, RuleBasedStateMachine):
         with transaction.atomic():
             row = Conversation.objects.select_for_update().get(pk=self.row.pk)
             first = row.next_seq
-            Conversation.objects.filter(pk=row.pk).update(next_seq=first + 2)
+            Conversation.objects.filter(pk=row.pk).update(
+                next_seq=first + 2, event_no=row.event_no + 1
+            )
             Message.objects.filter(pk=accepted.reply_id).update(
                 tool_calls=[call], token_count=message_tokens(COUNTER, said, [call])
             )
@@ -346,9 +348,10 @@ def check(examples: int, steps: int) -> None:
 def test_i8_to_i18_hold_at_every_step() -> None:
     """I8, I9, I10, I11, I12, I13, I14, I15, I16, I17, I18; C01, C09, C15, C16.
 
-    Breaks when: ``_require_source`` is left out of apply(), ``superseded_at`` out of live(), the
+    Breaks when: ``require_source`` is left out of apply(), ``superseded_at`` out of live(), the
     fingerprint out of _restore(), the boundary out of _must_be_free(), the constraints out of
-    judge(), or the new boundary is not the span's end.
+    judge(), the new boundary is not the span's end, or a change of what the model sees (a pin, a
+    mask, an edit, a turn's end …) leaves ``event_no`` as it was.
     """
     check(examples=8, steps=20)
 

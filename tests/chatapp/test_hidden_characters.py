@@ -50,7 +50,7 @@ def in_the_chat() -> dict[str, str]:
     found["search"] = (
         render_to_string(
             "partials/found.html",
-            {"found": {"titles": [{"code": page([]).conversation.code, "parts": parts}]}},
+            {"found": {"groups": [{"code": page([]).conversation.code, "parts": parts}]}},
         )
         .replace("<mark>", "")
         .replace("</mark>", "")

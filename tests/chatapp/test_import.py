@@ -17,7 +17,7 @@ from django.db import DatabaseError, connections
 from chatapp.actions.importing import ImportReport, import_openai_messages
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations.imports.storing import store_import
-from chatapp.models import Conversation, Message, TitleSource, Turn
+from chatapp.models import Connection, Conversation, Message, TitleSource, Turn
 from chatapp.transfer.values import ForeignConversation, ForeignMessage
 from compression.tokens import CharacterCounter, default_counter
 
@@ -70,6 +70,22 @@ def foreign(*texts: str) -> ForeignConversation:
 
 def rows() -> tuple[int, int, int]:
     return Conversation.objects.count(), Turn.objects.count(), Message.objects.count()
+
+
+def test_it_goes_on_with_the_model_of_new_conversations(anna: User, file: Path) -> None:
+    """While only the demo model would answer, a connected one is the default.
+
+    Breaks when: the command stores no model, as the page does.
+    """
+    Connection.objects.create(
+        name="study",
+        address="http://study.example/v1",
+        listed=[{"name": "qwen3:8b"}],
+        offered=["qwen3:8b"],
+        everyone=True,
+    )
+    run(file)
+    assert Conversation.objects.get().model == "qwen3:8b @ study"
 
 
 def test_it_imports(anna: User, file: Path) -> None:

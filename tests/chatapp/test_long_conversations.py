@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+from chatapp import wiring
 from chatapp.conversations.profiles import in_force
 from chatapp.models import Message, ModelProfile
 from compression.database import in_database_thread
@@ -269,6 +270,7 @@ async def test_usage_that_is_reported_moves_the_calibration(alice: User, setting
     async with talking(alice, settings, strict, history(2_000)) as talk:
         for _ in range(5):
             await talk.say("And then?")
+        await wiring.services().catalogue.store_usage()
         assert (await profile()).calibration == pytest.approx(0.85, abs=0.06)
 
 

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 from chatapp import migrations
 from chatapp.conversations import profiles
-from chatapp.models import AccessRecord, ModelProfile, Summary
+from chatapp.models import AccessRecord, ModelProfile, Project, Summary
 from tests.chatapp.talking import exchange, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
@@ -92,6 +95,53 @@ def test_records_of_before_get_the_names_of_their_people(alice: User, bob: User)
     assert record.conversation_code == conversation.code
 
 
+def test_continuations_of_before_are_numbered(alice: User) -> None:
+    """One more than what each continues; a branch has the number of what it branched off.
+
+    Breaks when: 0023 leaves them without a number, or counts a branch as a part.
+    """
+    rows = [row_of(new(alice)) for _ in range(5)]
+    for number, continued, branched in ((1, 0, None), (2, 1, None), (3, 1, 2), (4, 3, None)):
+        rows[number].continued_from = rows[continued]
+        rows[number].branched_from = None if branched is None else rows[branched]
+        rows[number].save()
+    call_command("migrate", "chatapp", "0019", verbosity=0)
+    call_command("migrate", verbosity=0)
+    for row in rows:
+        row.refresh_from_db()
+    assert [row.part for row in rows] == [None, 2, 3, 3, 4]
+    assert {row.first_part_id for row in rows[1:]} == {rows[0].pk}
+
+
+def test_projects_of_before_get_names_for_the_file_system(alice: User, bob: User) -> None:
+    """Whatever their slugs were, and even if another one has the name that would be the next best.
+
+    Breaks when: 0021 leaves a slug that is no folder's name, or two of one person's are the same.
+    """
+    migrate("0020")
+    try:
+        before = MigrationExecutor(connection).loader.project_state(
+            [("chatapp", "0020_activity_log")]
+        )
+        old = before.apps.get_model("chatapp", "Project")
+        slugs = ("Der-Roman", "x" * 200, "Ünï", "日本", "default", "fine_1")
+        made = [old.objects.create(owner_id=alice.pk, name="n", slug=slug) for slug in slugs]
+        for row, taken in zip(made, ("der_roman", "x" * 30, "uni", "", "default"), strict=False):
+            old.objects.create(owner_id=alice.pk, name="n", slug=f"{taken}_{row.pk}")
+        old.objects.create(owner_id=bob.pk, name="n", slug="default")
+    finally:
+        call_command("migrate", verbosity=0)
+    after = Project.objects.filter(owner=alice).values_list("slug", flat=True)
+    assert len(set(after)) == len(after) == 11
+    assert "fine_1" in after
+    for slug in Project.objects.values_list("slug", flat=True):
+        assert re.fullmatch(r"[a-z0-9_]{1,50}", slug)
+        assert slug != "default"
+    migrate("0020")
+    call_command("migrate", verbosity=0)
+    assert set(Project.objects.filter(owner=alice).values_list("slug", flat=True)) == set(after)
+
+
 def test_what_was_learned_for_ever_goes_on_trial() -> None:
     """A window of an earlier release that one refusal had taught, and a flag that one had cleared.
 
@@ -140,3 +190,34 @@ def test_i32_going_back_works_with_rows_that_only_the_later_release_has(alice: U
         call_command("migrate", verbosity=0)
     assert records == [(kept.pk,)]
     assert statuses == []
+
+
+def test_summaries_of_before_get_the_share_that_they_kept(alice: User) -> None:
+    """By their audits, whatever shape an import gave them; forward and back with reviews.
+
+    Breaks when: 0024 fills nothing, fails on an audit of another shape, or cannot be taken back.
+    """
+    row = row_of(new(alice))
+    audits: list[Any] = [
+        {"salient": 8, "retained": 2},
+        {"salient": 0, "retained": 0},
+        {"salient": "many", "retained": []},
+        {"salient": 2, "retained": 5},
+        ["salient"],
+        {},
+    ]
+    made = [
+        Summary.objects.create(conversation=row, status="failed", trigger="manual", audit=audit)
+        for audit in audits
+    ]
+    Summary.objects.update(review="approved", reviewer=alice, review_note="good", retention=0.5)
+    migrate("0023")
+    try:
+        assert "review" not in columns()["chatapp_summary"]
+    finally:
+        call_command("migrate", verbosity=0)
+    for one in made:
+        one.refresh_from_db()
+    assert [one.retention for one in made] == [0.25, None, None, None, None, None]
+    assert {one.review for one in made} == {None}
+    assert [one.audit for one in made] == audits

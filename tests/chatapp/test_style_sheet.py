@@ -63,7 +63,9 @@ def test_what_stands_beneath_a_has_is_named_by_its_class() -> None:
 def test_each_part_is_imported_once() -> None:
     """Breaks when: a part is added or renamed without its line in ``app.css``."""
     names = re.findall(r'^@import "(.+)";$', (FOLDER / "app.css").read_text(), re.MULTILINE)
-    assert sorted(names) == sorted(["theme.css", *(f"app/{part.name}" for part in PARTS)])
+    assert sorted(names) == sorted(
+        ["theme.css", "fonts.css", *(f"app/{part.name}" for part in PARTS)]
+    )
     # A browser passes over an import that comes after a rule.
     assert list(selectors(FOLDER / "app.css")) == []
 

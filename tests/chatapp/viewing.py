@@ -14,6 +14,7 @@ from chatapp.asgi import application
 from chatapp.conversations.turns import progress, sending
 from chatapp.live import events
 from chatapp.turns.announcer import common
+from tests.chatapp.talking import by
 from tests.inprocess import JSON
 from tests.mirror import Json, Mirror
 
@@ -97,7 +98,7 @@ async def elsewhere(owner: User, code: str) -> sending.Accepted:
         text="Hello",
         client_msg_id=uuid4(),
         tokens=5,
-        model="fake-model",
+        admit=by("fake-model"),
         process_id="another process",
     )
     assert isinstance(accepted, sending.Accepted)

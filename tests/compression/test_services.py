@@ -422,7 +422,7 @@ async def test_i14_a_message_taken_back_meanwhile_stops_the_run(
 ) -> None:
     """I14, C09: an edit of a message that is just being summarised.
 
-    Breaks when: apply() leaves out _require_source().
+    Breaks when: apply() leaves out require_source().
     """
     summarizer = ScriptedSummarizer()
     go_on = asyncio.Event()

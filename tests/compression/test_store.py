@@ -428,7 +428,7 @@ def test_c03_a_crash_leaves_old_rows_or_new_ones_never_a_mixture() -> None:
 def test_i14_a_message_superseded_meanwhile_stops_the_draft() -> None:
     """I14, C09: text that was taken back never enters a summary.
 
-    Breaks when: apply() leaves out _require_source().
+    Breaks when: apply() leaves out require_source().
     """
     conversation = new_conversation(10)
     token = claim(conversation)
@@ -547,7 +547,7 @@ def test_at_most_one_draft_is_ready_and_only_a_better_one_replaces_it() -> None:
 def test_i14_a_prepared_draft_dies_with_its_source() -> None:
     """I14: a message of the prepared span is superseded before the draft is applied.
 
-    Breaks when: apply_ready() leaves out _require_source().
+    Breaks when: apply_ready() leaves out require_source().
     """
     conversation = new_conversation(10)
     prepare(conversation, 6)

@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from chatapp.context.request import NO_RESULT
+from chatapp.context.wire import NO_RESULT
 from tests.fake_scripts import (
     Script,
     Text,

@@ -105,3 +105,8 @@ class LettersTests(ContractTests, TransactionTestCase):
         page = reverse("admin:letters_digest_change", args=[digest.pk])
         assert self.client.get(page).status_code == 200
         assert self.client.get(reverse("admin:letters_digest_changelist")).status_code == 200
+        review = reverse("admin:letters_digest_review", args=[digest.pk])
+        assert "Hello" in self.client.get(review).content.decode()
+        answer = self.client.post(review, {"action": "approve", "review": "seen"})
+        assert answer.status_code == 302
+        assert Digest.objects.get().review == "approved"

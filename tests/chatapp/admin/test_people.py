@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+from chatapp.admin.act_words import act_in_words
 from chatapp.conversations.access_log import record_act
 from chatapp.models import AccessRecord, ModelProfile
 from tests.reviewing import browser_of, page
@@ -182,7 +183,7 @@ def test_n09_what_was_done_to_an_account_outlives_who_did_it(helper: User, root:
         ("root", "helper", "user: Deleted."),
     ]
     listed = page(browser_of(root), "/admin/chatapp/accessrecord/")
-    assert "Changed password." in listed
+    assert "changed password of the user" in listed
     assert "None" not in listed
 
 
@@ -238,5 +239,24 @@ def test_records_are_told_apart_by_looks_and_changes(root: User) -> None:
     AccessRecord.objects.create(viewer_name="helper", owner_name="bob", what="messages")
     records = "/admin/chatapp/accessrecord/"
     looks, changes = (page(client, f"{records}?looks={which}") for which in ("yes", "no"))
-    assert ("messages" in looks, "Changed password." in looks) == (True, False)
-    assert ("bob" in changes, "Changed password." in changes) == (False, True)
+    said = "changed password of the user"
+    assert ("read messages" in looks, said in looks) == (True, False)
+    assert ("bob" in changes, said in changes) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        ("user: Added.", "added the user"),
+        ("group: Deleted.", "deleted the group"),
+        ("user: Changed nothing.", "saved the user as it was"),
+        ("user: Changed Email address.", "changed Email address of the user"),
+        ("user: Changed Username, First name,", "changed Username, First name of the user"),
+        ("user: Active and Date joined.", "and Active and Date joined of the user"),
+        ("summary", "read a summary"),
+        ("rewrote a line, which made version 4", "rewrote a line, which made version 4"),
+    ],
+)
+def test_a_record_is_shown_in_plain_words(recorded: str, said: str) -> None:
+    """Breaks when: the record's own form, such as "user: Added.", is what a reader is shown."""
+    assert act_in_words(recorded) == said

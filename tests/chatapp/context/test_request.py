@@ -12,22 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatapp.context.looked_up import ranges
 from chatapp.context.request import (
     EARLIER_HEAD,
-    NO_RESULT,
     BuiltRequest,
     ConversationSnapshot,
     StoredMessage,
     build_request,
     instructions,
     pinned_block,
-    ranges,
     request_sizes,
     summary_block,
     visible_tail,
-    wire_of,
 )
 from chatapp.context.tokens import message_tokens
+from chatapp.context.wire import NO_RESULT, wire_of
 from chatapp.llm.client import Message
 from chatapp.llm.profiles import Profile
 from compression.recall.in_memory import ItemsHistory

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from chatapp.context.request import StoredMessage, wire_of
+from chatapp.context.request import StoredMessage
 from chatapp.context.sent_back import SentBack, items_of
+from chatapp.context.wire import wire_of
 from compression.planning.planner import usage
 from compression.types import Sizes
 from tests.chatapp.context.test_request import call, message

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 def test_a_branch_takes_every_message_under_its_own_seq() -> None:
     """Superseded ones too, as what they are: the numbers have no gaps, and nothing comes back.
 
-    Breaks when: ``branch`` copies live messages only, or ``_copy`` makes them live.
+    Breaks when: ``branch`` copies live messages only, or ``copy`` makes them live.
     """
     conversation = new_conversation(8)
     supersede(conversation, 3)

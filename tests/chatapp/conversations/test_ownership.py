@@ -14,36 +14,50 @@ from django.db import transaction
 
 from chatapp import conversations
 from chatapp.conversations import lifecycle, listing, ownership
+from chatapp.conversations.continuing import LeftBehind
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Turn
-from tests.chatapp.talking import PROCESS_ID, begin, context_view, first_message, new
+from compression.types import Ledger
+from tests.chatapp.talking import PROCESS_ID, begin, by, context_view, first_message, new
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
 
 # What the functions of this room want besides a person and a code.
 VALUES: dict[str, Any] = {
+    "admit": by("model"),
     "action": "remove",
+    "after_seq": 0,
     "arguments_sha256": "0" * 64,
+    "before_seq": 2,
     "call_id": "a1b2c3d4e",
     "changes": {"title": "theirs"},
     "client_msg_id": uuid.uuid4(),
     "context": context_view,
+    "days": 1,
     "decision": "once",
     "event_no": 1,
     "field": "deleted_at",
     "first": first_message("theirs"),
     "process_id": PROCESS_ID,
     "keep_turns": 1,
+    "key": "0",
+    "ledger": Ledger(),
+    "left": LeftBehind(version=0, text="", ledger=Ledger(), first_kept=1, items=()),
     "model": "model",
     "name": "notes",
     "most_tokens": 1000,
     "query": "hello",
     "seq": 1,
+    "share_id": 1,
+    "summaries": True,
     "summary_tokens": 1,
     "text": "theirs",
     "tokens": 1,
     "tool": "notes__write",
+    "tools": True,
+    "try_only": False,
     "turn_id": 1,
+    "version": None,
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from chatapp.conversations import profiles
 from chatapp.llm import lessons
 from chatapp.models import ModelProfile
+from compression.planning.projection import Report
 from compression.tokens import FIRST_CALIBRATION
 from tests.chatapp.talking import at_once
 
@@ -87,9 +88,9 @@ def test_a_window_that_a_longer_request_speaks_against_is_forgotten() -> None:
     """Breaks when: a reported prompt does not end the lesson, or one that fits ends it."""
     profiles.save({"one": {"window": 16_000, "sources": {"window": "server"}}})
     profiles.learn("one", "window", 4096)
-    profiles.learn_usage("one", reported=4096, counted=4000)
+    profiles.learn_usage("one", [Report(reported=4096, counted=4000)])
     assert profiles.in_force(row()) == {"window": 4096}
-    profiles.learn_usage("one", reported=4097, counted=4000)
+    profiles.learn_usage("one", [Report(reported=4097, counted=4000)])
     assert profiles.in_force(row()) == {}
     aged(lessons.TRIAL)
     assert profiles.lessons(row()) == {}
@@ -101,8 +102,8 @@ def test_a_window_smaller_than_what_was_just_answered_is_not_believed() -> None:
     Breaks when: a figure is stored whatever is known to speak against it.
     """
     profiles.save({"one": {"window": 16_000, "sources": {"window": "server"}}})
-    profiles.learn_usage("one", reported=9000, counted=9000)
-    profiles.learn_usage("one", reported=20, counted=20)
+    profiles.learn_usage("one", [Report(reported=9000, counted=9000)])
+    profiles.learn_usage("one", [Report(reported=20, counted=20)])
     profiles.learn("one", "window", 4096)
     profiles.learn("one", "window", 8)
     assert profiles.in_force(row()) == {}
@@ -151,7 +152,7 @@ def test_what_was_learned_is_forgotten_when_asked_to() -> None:
     ModelProfile.objects.create(name="one", window=9000, sources={"window": "operator"})
     profiles.learn("one", "window", 4096)
     profiles.learn("one", "supports_tools", False)
-    profiles.learn_usage("one", reported=200, counted=100)
+    profiles.learn_usage("one", [Report(reported=200, counted=100)])
     assert profiles.forget(row().pk) == ["supports_tools", "window", "calibration"]
     assert (row().window, profiles.in_force(row())) == (9000, {})
     assert row().calibration == FIRST_CALIBRATION
@@ -166,13 +167,23 @@ def test_forgetting_leaves_a_calibration_that_the_operator_set() -> None:
 
 
 def test_the_calibration_learns_from_what_the_provider_reports() -> None:
-    assert profiles.learn_usage("unknown", reported=10, counted=10) is None
+    profiles.learn_usage("unknown", [Report(reported=10, counted=10)])
     profiles.save({"one": {}})
-    before = ModelProfile.objects.get().calibration
-    after = profiles.learn_usage("one", reported=200, counted=100)
-    assert after is not None
-    assert before < after <= 2.0
-    assert ModelProfile.objects.get().calibration == after
+    before = row().calibration
+    profiles.learn_usage("one", [Report(reported=200, counted=100)])
+    assert before < row().calibration <= 2.0
+
+
+def test_reports_that_are_stored_together_teach_what_they_would_one_by_one() -> None:
+    """Breaks when: only the last of many counts, or the longest of them is not remembered."""
+    reports = [Report(reported=tokens, counted=100) for tokens in (200, 130, 90)]
+    profiles.save({"one": {}, "other": {}})
+    profiles.learn_usage("one", reports)
+    for report in reports:
+        profiles.learn_usage("other", [report])
+    one, other = (ModelProfile.objects.get(name=name) for name in ("one", "other"))
+    assert one.calibration == other.calibration
+    assert one.longest_prompt == other.longest_prompt == 200
 
 
 def test_lessons_learned_at_once_are_all_kept() -> None:

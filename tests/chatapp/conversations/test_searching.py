@@ -220,6 +220,34 @@ def test_ten_thousand_messages_take_the_same_queries(alice: User) -> None:
     assert len(set(seen)) == len(seen)
 
 
+def test_what_is_found_is_grouped_by_conversation(alice: User, bob: User) -> None:
+    """Those found by their titles first, each with the number of all its messages.
+
+    Breaks when: only the messages of a page are counted, those of others are, or what was replaced
+    is.
+    """
+    many, one, titled = new(alice), new(alice), new(alice)
+    add(many, *(f"heron number {number}" for number in range(HITS + 5)))
+    add(one, "A heron, and herons, and a heron again.")
+    add(titled, "Of no use.")
+    Conversation.objects.filter(code=titled).update(title="On herons")
+    gone = Message.objects.filter(conversation__code=many).first()
+    assert gone is not None
+    Message.objects.filter(pk=gone.pk).update(superseded_at=timezone.now())
+    add(new(bob), "heron")
+    found = search(alice.pk, "heron")
+    assert found.counts == {many: HITS + 4, one: 1}
+    first, *others = found.groups
+    assert (first.code, first.count, first.messages) == (titled, 0, ())
+    assert [part.text for part in first.parts if part.marked] == ["herons"]
+    assert {group.code: group.count for group in others} == found.counts
+    assert [hit.seq for group in others for hit in (*group.first, *group.others)] != []
+    assert sum(len(group.messages) for group in others) == HITS
+    assert {group.code: group.elsewhere for group in others} == {many: True, one: False}
+    assert search(alice.pk, "heron", code=one).counts == {}
+    assert search(alice.pk, "xylophone").groups == []
+
+
 def test_the_index_goes_and_comes_back_with_what_is_stored(alice: User) -> None:
     """I32: the migration is reversible, and takes in rows that are there.
 

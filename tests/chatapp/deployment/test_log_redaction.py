@@ -47,6 +47,7 @@ def lines() -> Iterator[list[str]]:
         f"/accounts/login/?next=%2Faccounts%2Flink%2FMQ%2F{TOKEN}%2F",
         f"Referer checking failed - http://a.example/accounts/link/MQ/{TOKEN} does not match",
         f"<ASGIRequest: POST '/accounts/link/MQ/{TOKEN}'>",
+        f"Not Found: /s/{TOKEN}/",
     ],
 )
 def test_a_token_is_found_wherever_it_stands(text: str) -> None:

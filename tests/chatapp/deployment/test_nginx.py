@@ -76,15 +76,19 @@ def test_a_unit_leaves_running_replies_the_time_to_be_stored() -> None:
     assert "--no-prepare --behind-proxy" in unit
 
 
-def test_a_sign_in_link_is_in_no_log_of_the_proxy() -> None:
-    """Breaks when: the links' own location is left out, or logs."""
+def test_no_token_is_in_a_log_of_the_proxy() -> None:
+    """Those of sign-in links and of shared links.
+
+    Breaks when: the links' own location is left out, or logs."""
     text = site(["127.0.0.1:8001"], name="chat.example.org", listen="127.0.0.1:8000")
-    own = re.search(r"location /accounts/link/ {(.*?)}", text, re.DOTALL)
+    own = re.search(r"location ~ (\S+) {(.*?)}", text, re.DOTALL)
     assert own is not None
-    assert "access_log off;" in own[1]
-    assert "error_log /dev/null;" in own[1]
+    for path in (reverse("signin-link", args=["MQ", "token"]), reverse("shared", args=["token"])):
+        assert re.search(own[1], path)
+    assert "access_log off;" in own[2]
+    assert "error_log /dev/null;" in own[2]
     # nginx inherits these only where a location has none of its own.
-    assert "proxy_set_header" not in own[1]
+    assert "proxy_set_header" not in own[2]
 
 
 def test_bodies_pass_the_proxy_as_far_as_the_processes_take_them() -> None:

@@ -1,28 +1,67 @@
+"""The recorder of calls and the lines they leave, before a model server that answers by script."""
+
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chatapp.llm.activity_log import ActivityLog, RecordedClient, about
+from chatapp.activity.log import ActivityLog
+from chatapp.conversations.model_calls.storing import Indexed
+from chatapp.conversations.model_calls.subjects import Subject
+from chatapp.llm.activity_log import RecordedClient, about
 from chatapp.llm.client import ChatRequest
 from chatapp.llm.errors import LLMError
 from chatapp.llm.openai_compatible.client import OpenAIClient
-from tests.fake_scripts import Done, Finish, Script, Text, Wait, failing, saying
+from chatapp.llm.openai_compatible.limits import Limits
+from tests.chatapp.activity.log_lines import lines_of
+from tests.fake_scripts import Done, Finish, Script, Text, Tool, Wait, calling, failing, saying
 from tests.fake_upstream import FakeUpstream
 
 SECRET = "sk-the-key-of-the-tests"
 PATIENCE = 20
+CODE = "6f1b43a6-6cb5-4a5b-8e9c-3a2f1d0c9b8a"
 
 
 def asked(text: str = "Hello", model: str = "fake-model") -> ChatRequest:
     return ChatRequest(model=model, messages=({"role": "user", "content": text},), max_tokens=100)
+
+
+class Index:
+    """The database's part: one conversation, and a list of rows."""
+
+    def __init__(self) -> None:
+        self.rows: list[Indexed] = []
+        self.away = False
+
+    async def subject(self, conversation_id: int) -> Subject | None:
+        if self.away:
+            raise OSError("the database is away")
+        if conversation_id != 7:
+            return None
+        return Subject(conversation_id=7, code=CODE, owner_id=1, project="naïve/../x")
+
+    async def store(self, rows: Sequence[Indexed]) -> int:
+        self.rows += rows
+        return len(rows)
+
+
+@pytest.fixture
+def index() -> Index:
+    return Index()
+
+
+def log_in(folder: Path, index: Index, *, content: bool = True) -> ActivityLog:
+    return ActivityLog(
+        str(folder),
+        content=content,
+        secrets=lambda: (SECRET,),
+        subject_of=index.subject,
+        index=index.store,
+    )
 
 
 @pytest.fixture
@@ -31,23 +70,20 @@ async def upstream() -> AsyncIterator[FakeUpstream]:
         yield running
 
 
-@pytest.fixture
-async def client(upstream: FakeUpstream, tmp_path: Path) -> AsyncIterator[RecordedClient]:
+def client_of(upstream: FakeUpstream, log: ActivityLog) -> RecordedClient:
     address = upstream.base_url.replace("http://", "http://user:password-of-the-tests@")
-    inner = OpenAIClient(base_url=address, api_key=SECRET)
-    made = RecordedClient(inner, ActivityLog(str(tmp_path / "log")))
+    limits = Limits(retry_wait=0.01)
+    inner = OpenAIClient(base_url=address, api_key=SECRET, limits=limits)
+    return RecordedClient(inner, log, lambda model, usage: usage.prompt_tokens / 1000)
+
+
+@pytest.fixture
+async def client(
+    upstream: FakeUpstream, tmp_path: Path, index: Index
+) -> AsyncIterator[RecordedClient]:
+    made = client_of(upstream, log_in(tmp_path / "log", index))
     yield made
     await made.aclose()
-
-
-def lines(folder: Path) -> list[dict[str, Any]]:
-    """Every line of every file; each must be valid by itself."""
-    return [
-        json.loads(line)
-        for path in sorted((folder / "log").glob("activity-*.jsonl"))
-        for line in path.read_bytes().split(b"\n")
-        if line
-    ]
 
 
 def names(folder: Path) -> list[str]:
@@ -60,21 +96,52 @@ async def talk(client: RecordedClient, text: str = "Hello", model: str = "fake-m
 
 
 async def test_i29_a_call_leaves_one_line(
+    client: RecordedClient, upstream: FakeUpstream, tmp_path: Path, index: Index
+) -> None:
+    """As sent, as answered, with its figures; and a row for the index, without the texts.
+
+    Breaks when: nothing is written, or a line is written at the start and at the end.
+    """
+    upstream.enqueue(saying("Hello to you"))
+    with about(conversation=7, turn=3), about(kind="title"):
+        assert await talk(client) == "Hello to you"
+    (line,) = lines_of(tmp_path / "log")
+    assert line["request"] == upstream.chats[0].json
+    assert line["response"] == {
+        "text": "Hello to you",
+        "reasoning": "",
+        "tool_calls": [],
+        "finish_reason": "stop",
+    }
+    usage = line["usage"]
+    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] > 0
+    assert usage["cached_tokens"] == 0
+    assert line["cost"] == usage["input_tokens"] / 1000
+    assert (line["conversation"], line["turn"], line["kind"]) == (CODE, 3, "title")
+    assert (line["model"], line["error"]) == ("fake-model", None)
+    assert 0 <= line["first_token"] <= line["duration"]
+    assert line["timestamp"].endswith("+00:00")
+    await client.aclose()
+    (row,) = index.rows
+    assert row.line["call"] == line["call"]
+    assert not {"request", "response"} & row.line.keys()
+
+
+async def test_i29_each_request_that_goes_out_has_its_line(
     client: RecordedClient, upstream: FakeUpstream, tmp_path: Path
 ) -> None:
-    """Breaks when: nothing is written, or a line is written at the start and at the end."""
-    upstream.enqueue(saying("Hello to you"))
-    with about(conversation=7, turn=3), about(purpose="chat"):
-        assert await talk(client) == "Hello to you"
-    (line,) = lines(tmp_path)
-    assert line["call"] == "chat"
-    assert (line["conversation"], line["turn"], line["purpose"]) == (7, 3, "chat")
-    assert (line["model"], line["messages"]) == ("fake-model", 1)
-    assert (line["status"], line["finish_reason"]) == ("finished", "stop")
-    assert line["prompt_tokens"] > 0
-    assert line["completion_tokens"] > 0
-    assert 0 <= line["first_token_seconds"] <= line["seconds"]
-    assert line["at"].endswith("+00:00")
+    """A retry is one of its own, and so is a request that was made anew without what is refused.
+
+    Breaks when: ``_ask`` does not tell ``attempts``.
+    """
+    upstream.enqueue(failing(503, "busy"), failing(429, "later"), saying("at last"))
+    assert await talk(client) == "at last"
+    found = lines_of(tmp_path / "log")
+    assert len(found) == len(upstream.chats) == 3
+    assert [(one["error"] or {}).get("code") for one in found][2] is None
+    assert all(one["error"] for one in found[:2])
+    assert [one["usage"] is None for one in found] == [True, True, False]
+    assert len({one["call"] for one in found}) == 3
 
 
 async def test_i29_failures_and_stops_leave_a_line_too(
@@ -95,22 +162,27 @@ async def test_i29_failures_and_stops_leave_a_line_too(
     async with client.stream(asked()) as chunks:
         async for _ in chunks:
             break
-    upstream.models = failing(500, "down")
-    with pytest.raises(LLMError):
-        await client.models()
-    found = [(line["call"], line["status"], line.get("error")) for line in lines(tmp_path)]
-    assert found[:2] == [("chat", "failed", "llm_auth"), ("chat", "failed", "llm_cut")]
-    assert found[2:4] == [("chat", "cancelled", None), ("chat", "closed", None)]
-    assert found[4][:2] == ("models", "failed")
+    found = [((one["error"] or {}).get("code"), one["usage"]) for one in lines_of(tmp_path / "log")]
+    assert found[:2] == [("llm_auth", None), ("llm_cut", None)]
+    assert found[2:] == [("stopped", None), ("stopped", None)]
+    texts = [one["response"] and one["response"]["text"] for one in lines_of(tmp_path / "log")]
+    assert texts[:2] == [None, "cut "]
+    assert texts[3].startswith("one")
 
 
-async def test_i29_asking_for_the_models_leaves_a_line(
-    client: RecordedClient, tmp_path: Path
+async def test_calls_of_tools_are_in_the_line(
+    client: RecordedClient, upstream: FakeUpstream, tmp_path: Path
 ) -> None:
-    """Breaks when: ``models`` goes past the log."""
-    listed = await client.models()
-    (line,) = lines(tmp_path)
-    assert (line["call"], line["status"], line["models"]) == ("models", "finished", len(listed))
+    upstream.enqueue(calling(Tool("search", '{"q": "harbour"}')))
+    await talk(client)
+    (line,) = lines_of(tmp_path / "log")
+    assert line["response"]["finish_reason"] == "tool_calls"
+    assert [one["name"] for one in line["response"]["tool_calls"]] == ["search"]
+
+
+async def test_a_listing_of_models_is_no_call(client: RecordedClient, tmp_path: Path) -> None:
+    assert await client.models()
+    assert lines_of(tmp_path / "log") == []
 
 
 HOSTILE = ("two\nlines", "\u2028\u2029\x85", "\x1b[31mred", "\ud800", "x" * 1_000_000, '"}{"')
@@ -121,44 +193,72 @@ async def test_j01_whatever_is_said_the_line_is_one_and_valid(
 ) -> None:
     for text in HOSTILE:
         upstream.enqueue(Script(steps=(Text(text[:1000]), Finish(f"stop{text[:50]}"), Done())))
-        safe = text.encode("utf-8", "replace").decode()
-        with about(note=text):
-            await talk(client, safe)
-    raw = b"".join(path.read_bytes() for path in (tmp_path / "log").iterdir())
-    assert raw.count(b"\n") == len(HOSTILE) == len(lines(tmp_path))
+        await talk(client, text.encode("utf-8", "replace").decode())
+    raw = b"".join(path.read_bytes() for path in (tmp_path / "log").glob("*/*.jsonl"))
+    assert raw.count(b"\n") == len(HOSTILE) == len(lines_of(tmp_path / "log"))
     assert raw.isascii()
     assert b"\x1b" not in raw
-    assert [line["note"] for line in lines(tmp_path)] == list(HOSTILE)
 
 
-async def test_j02_no_secret_and_no_word_of_anyone_is_written(
+async def test_j02_no_secret_is_written(
     client: RecordedClient,
     upstream: FakeUpstream,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Breaks when: a record holds what was asked or what the model said."""
-    upstream.enqueue(saying("the words of the model"), failing(401, f"Bad key {SECRET}"))
+    """Keys of the program, and those that a person or a model wrote.
+
+    Breaks when: a part of the line goes past ``without_secrets``.
+    """
+    pasted = "ghp_" + "a1B2" * 9
+    told = "AKIAABCDEFGHIJKLMNOP"
+    upstream.enqueue(saying(f"the words of the model, {told} and {SECRET}"))
+    upstream.enqueue(failing(401, f"Bad key {SECRET} {pasted}"))
     with caplog.at_level(logging.DEBUG, logger="chatapp"):
-        await talk(client, "the words of the person")
+        await talk(client, f"the words of the person: {pasted}, password=hunter22hunter {SECRET}")
         with pytest.raises(LLMError):
-            await talk(client, "the words of the person")
-    written = "".join(path.read_text() for path in (tmp_path / "log").iterdir()) + caplog.text
-    for secret in (SECRET, "password-of-the-tests", "the words of", "Authorization", "Bearer"):
-        assert secret not in written
+            await talk(client, "more")
+    written = "".join(path.read_text() for path in (tmp_path / "log").glob("*/*.jsonl"))
+    for secret in (SECRET, "password-of-the-tests", pasted, told, "hunter22", "Bearer"):
+        assert secret not in written + caplog.text
+    assert "the words of the person" in written
+    assert "the words of the model" in written
+    assert "the words of" not in caplog.text
+
+
+async def test_j02_without_content_only_figures_are_written(
+    upstream: FakeUpstream, tmp_path: Path, index: Index
+) -> None:
+    """So it is for a conversation that is gone, whose words must not come back.
+
+    Breaks when: ``line_of`` keeps the request, or ``_write`` does not look for the subject.
+    """
+    for content, conversation in ((False, 7), (True, 8)):
+        folder = tmp_path / f"log{conversation}"
+        client = client_of(upstream, log_in(folder, index, content=content))
+        upstream.enqueue(saying("words"), failing(401, "words of the server"))
+        with about(conversation=conversation):
+            await talk(client, "words of the person")
+            with pytest.raises(LLMError):
+                await talk(client, "words of the person")
+        await client.aclose()
+        found = lines_of(folder)
+        assert "words" not in str(found)
+        assert found[0]["request"] is None
+        assert found[0]["response"]["finish_reason"] == "stop"
+        assert found[0]["usage"]["total_tokens"] > 0
+        assert found[1]["error"]["code"] == "llm_auth"
 
 
 async def test_j03_a_log_that_cannot_be_written_disturbs_no_chat(
-    upstream: FakeUpstream, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    upstream: FakeUpstream, tmp_path: Path, index: Index, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A file stands where the folder should be; told once, and again after it has worked.
 
-    Breaks when: ``_append`` lets an OSError through.
+    Breaks when: ``_store`` lets an OSError through.
     """
     (tmp_path / "log").write_text("in the way")
-    client = RecordedClient(
-        OpenAIClient(base_url=upstream.base_url), ActivityLog(str(tmp_path / "log"))
-    )
+    client = client_of(upstream, log_in(tmp_path / "log", index))
     for _ in range(3):
         assert (await talk(client)).startswith("You said")
     told = [one for one in caplog.records if "activity log" in one.getMessage()]
@@ -166,38 +266,32 @@ async def test_j03_a_log_that_cannot_be_written_disturbs_no_chat(
     assert str(tmp_path) not in told[0].getMessage()
     (tmp_path / "log").unlink()
     await talk(client)
-    assert len(lines(tmp_path)) == 1
+    assert len(lines_of(tmp_path / "log")) == 1
     await client.aclose()
 
 
-async def test_j03_two_logs_on_one_file_keep_lines_whole(tmp_path: Path) -> None:
-    logs = [ActivityLog(str(tmp_path / "log")) for _ in range(2)]
-    records = [{"number": number, "filling": "x" * 3000} for number in range(100)]
-    await asyncio.gather(
-        *[logs[record["number"] % 2].write(record) for record in records]  # type: ignore[operator]
-    )
-    assert sorted(line["number"] for line in lines(tmp_path)) == list(range(100))
+async def test_j03_without_the_database_lines_are_written_and_wait_for_the_index(
+    client: RecordedClient, tmp_path: Path, index: Index
+) -> None:
+    """The conversation is the one that the database told last.
 
-
-async def test_j03_a_file_that_is_rotated_away_is_made_anew(tmp_path: Path) -> None:
-    log = ActivityLog(str(tmp_path / "log"))
-    await log.write({"number": 1})
-    (path,) = (tmp_path / "log").iterdir()
-    path.rename(path.with_suffix(".old"))
-    await log.write({"number": 2})
-    assert [line["number"] for line in lines(tmp_path)] == [2]
+    Breaks when: a failure of ``subject_of`` leaves the call out.
+    """
+    with about(conversation=7):
+        await talk(client)
+        index.away = True
+        await talk(client)
+    assert [one["conversation"] for one in lines_of(tmp_path / "log")] == [CODE, CODE]
 
 
 async def test_j04_names_of_others_make_no_paths(
     client: RecordedClient, upstream: FakeUpstream, tmp_path: Path
 ) -> None:
     upstream.enqueue(saying("so"))
-    with about(user="../../etc/passwd"):
+    with about(conversation=7):
         await talk(client, model="../../../model\x00name")
-    (path,) = (tmp_path / "log").iterdir()
-    assert path.name.startswith("activity-")
-    assert path.suffix == ".jsonl"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    (path,) = (tmp_path / "log").glob("*/*.jsonl")
+    assert path.parent.name == "na_ve____x"
     assert names(tmp_path) == ["log"]
 
 
@@ -222,4 +316,4 @@ async def test_a_whole_answer_leaves_one_line(
 
     assert (await client.complete(asked(), note)).text == "whole"
     assert pieces
-    assert len(lines(tmp_path)) == 1
+    assert len(lines_of(tmp_path / "log")) == 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from chatapp.conversations import profiles
 from chatapp.conversations.profiles import alearn, forget
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.errors import LLMError, ModelUnknown
@@ -47,6 +48,12 @@ async def client(upstream: FakeUpstream) -> AsyncIterator[OpenAIClient]:
 def catalogue_of(client: OpenAIClient, *, window: int | None = None, **options: Any) -> Catalogue:
     """As the program makes it: the operator's window goes to both."""
     return Catalogue(client, StoredProfiles(window=window), window=window, **options)
+
+
+async def row_of(name: str) -> ModelProfile:
+    row = await profiles.aprofile(name)
+    assert row is not None
+    return row
 
 
 def listing(upstream: FakeUpstream, *names: str, window: int = 4096) -> None:
@@ -216,6 +223,57 @@ async def test_what_is_learned_holds_from_the_next_turn_on(
     known = (await catalogue.profile("first")).calibration
     await catalogue.calibrate(profile, reported=0, counted=200)
     assert (await catalogue.profile("first")).calibration == known
+
+
+async def test_what_a_report_teaches_holds_here_before_it_is_stored(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """And neither a look at the row nor storing it changes the figure.
+
+    Breaks when: a stored row takes back what was not stored yet, or a report counts twice.
+    """
+    listing(upstream, "first")
+    clock = Clock()
+    catalogue = catalogue_of(client, clock=clock)
+    profile = await catalogue.profile("first")
+    for reported in (400, 300):
+        await catalogue.calibrate(profile, reported=reported, counted=200)
+    factor = catalogue.known_profile("first").calibration
+    assert factor > profile.calibration
+    assert (await row_of("first")).calibration == profile.calibration
+    clock.now += PROFILE_LIVES + 1
+    assert (await catalogue.profile("first")).calibration == factor
+    await catalogue.store_usage()
+    assert (await row_of("first")).calibration == factor
+    await catalogue.store_usage()
+    clock.now += PROFILE_LIVES + 1
+    await stored(lambda: catalogue.reread("first"))
+    assert catalogue.known_profile("first").calibration == factor
+
+
+async def test_an_answer_to_more_than_the_window_is_stored_at_once(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """Breaks when: a window that was learned too small is kept until reports are stored."""
+    listing(upstream, "first")
+    catalogue = catalogue_of(client)
+    await catalogue.learn("first", "window", 3000)
+    await catalogue.calibrate(await catalogue.profile("first"), reported=3001, counted=3000)
+    row = await row_of("first")
+    assert "window" not in profiles.in_force(row)
+
+
+async def test_what_a_refusal_teaches_counts_after_all_reports_before_it(
+    upstream: FakeUpstream, client: OpenAIClient
+) -> None:
+    """Breaks when: earlier reports are stored over a factor that a refusal taught."""
+    listing(upstream, "first")
+    catalogue = catalogue_of(client)
+    await catalogue.calibrate(await catalogue.profile("first"), reported=200, counted=200)
+    await catalogue.learn("first", "calibration", 1.7)
+    await catalogue.store_usage()
+    assert (await row_of("first")).calibration == 1.7
+    assert (await catalogue.profile("first")).calibration == 1.7
 
 
 async def test_a_learned_window_bounds_the_operators(

@@ -11,8 +11,9 @@ from django.utils.html import strip_tags
 from chatapp.conversations.turns.progress import interruption
 from chatapp.live import events
 from chatapp.live.view_models import CompressionView
-from chatapp.rendering import labels, markdown
+from chatapp.rendering import markdown
 from chatapp.rendering.fragments import render_event
+from chatapp.rendering.words import labels
 from chatapp.templatetags.chat import feed
 from tests.chatapp.rendering.samples import (
     ENVELOPE,
@@ -185,9 +186,10 @@ class TestDelta:
 
     def test_reasoning_is_plain_text(self) -> None:
         update = markdown.StreamRenderer().feed("", "**a** <b>")
-        elements = self.delta(update, text="", reasoning="**a** <b>")
+        elements = self.delta(update, offset=0, text="", reasoning="**a** <b>")
         assert elements.of_id("m-8-thoughts")["hx-swap-oob"] == "beforeend"
-        assert elements.text == "**a** <b>"
+        assert elements.of_id("m-8-thinking")["hx-swap-oob"] == "innerHTML"
+        assert elements.text == "**a** <b>" * 2
 
     def test_what_the_deltas_make_is_what_a_page_load_makes_of_the_text_so_far(self) -> None:
         text = "# A\n\nfirst\n\n- one\n- two\n\n```python\nx = 1\n"
@@ -301,6 +303,14 @@ class TestOutcomes:
         assert "The model server is busy." in elements.text
         assert "slow down" in elements.text
         assert [a for _, a in elements.all if a.get("data-retry-after") == "20"]
+
+    @pytest.mark.parametrize("kept", [True, False])
+    def test_a_failure_names_continue_only_where_it_offers_it(self, kept: bool) -> None:
+        """Breaks when: a sentence sends the reader to a button that is not there."""
+        error = {**EVIL_ERROR, "message": "It broke off.", "fields": {}, "partial_kept": kept}
+        html = self.finished("interrupted", error=error, ruler_tokens=12)
+        assert ("Continue goes on from the text so far." in html) == kept
+        assert ('hx-post="continue/"' in html) == kept
 
     def test_a_reply_cut_off_with_an_error_says_both(self) -> None:
         error = {**EVIL_ERROR, "message": "The model server is busy.", "fields": {}}
@@ -437,11 +447,55 @@ class TestCompression:
         assert 'hx-post="summary/undo/" hx-swap="none">Undo</button>' in html
         assert "Conversation compressed" in html
 
+    def test_a_prepared_summary_is_said_like_any_other(self) -> None:
+        """Also by a state, to a page that got no event; not if a person changed the summary.
+
+        Breaks when: what is applied without a lock is left out, or an edit is called compression.
+        """
+        view = replace(compressed(can_undo=True), version=2, made_by="background")
+        ended = replace(
+            failed_compression(""), trigger="background", success=True, version=2, compression=view
+        )
+        for event, said in (
+            (ended, True),
+            (state([], compression=view), True),
+            (state([], compression=replace(view, made_by="edit")), False),
+        ):
+            html = render_event(event)
+            assert ('id="moment"' in html) is said
+            assert ('data-spoken="Conversation compressed"' in html) is said
+            assert 'id="alerts"' not in html
+            assert 'id="spoken"' not in html
+
+    def test_a_line_names_what_is_kept_and_undoes_its_own_version(self) -> None:
+        """Breaks when: Undo takes back what was done meanwhile."""
+        text = f"## Constraints\n- {EVIL} [1]\n\n## Decisions\n- One [2]\n- Two [3]"
+        view = replace(
+            compressed(summary=text, can_undo=True), version=7, boundary=6, made_by="manual"
+        )
+        html = render_event(state([], compression=view))
+        kept = 'tokens</strong> · 1 rule, 2 decisions kept<span class="between"> · </span><span'
+        assert kept in html
+        assert 'data-figures="2.3k to 402 tokens, 1 rule and 2 decisions kept"' in html
+        assert "hx-vals='{\"version\": 7}'" in html
+        assert ">Rule</span>" in html
+        assert "<script" not in html
+        assert "\u202e" not in html
+
+    def test_lines_come_with_the_progress(self) -> None:
+        """Escaped, and none where none is written: what is shown stays."""
+        facts: dict[str, Any] = {**ENVELOPE, "tokens_written": 5}
+        html = render_event(events.CompressionProgress(**facts, lines=("A rule", EVIL)))
+        assert Elements(html).of_id("compression-lines")["hx-swap-oob"] == "innerHTML"
+        assert "<li>A rule</li>" in html
+        assert "<script" not in html
+        assert "compression-lines" not in render_event(events.CompressionProgress(**facts))
+
     def test_messages_left_out_are_said_plainly(self) -> None:
         because = "summarising failed: The model said <nothing>"
-        view = CompressionView(truncated_count=12, truncated_because=because)
+        view = CompressionView(truncated_count=12, truncated_tokens=1700, truncated_because=because)
         html = render_event(state([], compression=view))
-        assert "The oldest 12 messages are left out of what the model sees" in html
+        assert "The oldest 12 messages, 1.7k tokens, are left out of what the model sees" in html
         assert "because summarising failed: The model said &lt;nothing&gt;." in html
 
     def test_messages_left_out_because_nobody_wanted_a_summary(self) -> None:

@@ -49,7 +49,7 @@ def test_nobody_counted(usage: dict[str, int | None]) -> None:
 def test_the_chip_says_what_is_used() -> None:
     shown = chip(context())
     assert shown.label == "1.4k / 4.1k"
-    assert shown.percent == 46
+    assert (shown.percent, shown.share) == (34, "34 %")
     assert shown.level == "calm"
     assert "1,400 of 4,096 tokens" in shown.spoken
 

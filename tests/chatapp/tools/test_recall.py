@@ -31,7 +31,7 @@ from compression.types import Trigger
 from tests.chatapp.conversations.messages.test_originals import talked
 from tests.chatapp.conversations.test_searching import add
 from tests.chatapp.stage import COUNTER, staged, stored
-from tests.chatapp.talking import begin, end, row_of
+from tests.chatapp.talking import begin, by, end, row_of
 from tests.chatapp.turns.test_fitting import PROFILE, deps_with, pk_of
 from tests.chatapp.turns.test_turn import MODEL
 from tests.compression.hosting import SIZES
@@ -228,7 +228,7 @@ async def test_in_a_turn_viewers_see_it_before_the_reply(alice: User, tmp_path: 
         await stored(
             lambda: Conversation.objects.filter(code=stage.code).update(compressed_through=4)
         )
-        turn = await stage.say("Open KX-4021 again.", model=MODEL)
+        turn = await stage.say("Open KX-4021 again.", admit=by(MODEL))
         assert turn.status == "complete"
         changed = stage.told_of("message-changed")
         assert numbers(changed[0]["message"]["added_context"]) == (1,)

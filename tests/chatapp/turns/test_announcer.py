@@ -76,14 +76,18 @@ async def test_a_page_of_any_process_says_which_part_is_written(stage: Stage) ->
     await told(conversation_id=row.pk, tokens_written=12, **part)
     event = await stage.told("compression-progress", tokens_written=12)
     assert {name: event[name] for name in part} == part | {"seconds_left": 20}
-    await told(conversation_id=row.pk, tokens_written=40, **(part | {"seconds_left": 11.0}))
+    lines = ("A rule", "A fact")
+    later = part | {"seconds_left": 11.0, "lines": lines}
+    await told(conversation_id=row.pk, tokens_written=40, **later)
+    event = await stage.told("compression-progress", tokens_written=40)
+    assert tuple(event["lines"]) == lines
 
     async def shown() -> CompressionView:
         return (await stage.services.aoverview(row.pk))[1]
 
     here = await shown()
     assert (here.tokens_written, here.part, here.parts, here.seconds_left) == (40, 3, 38, 11)
-    assert (here.part_first_seq, here.part_through_seq) == (41, 55)
+    assert (here.part_first_seq, here.part_through_seq, here.lines) == (41, 55, list(lines))
     # Another process has what was stored when the part began.
     compression_progress.ends(row.pk)
     there = await shown()

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chatapp.context.tokens import message_tokens
-from chatapp.conversations.messages import measures, reading
+from chatapp.conversations.messages import kept, measures, reading
 from chatapp.conversations.messages.masks import StoredMasks
 from chatapp.conversations.messages.transcript import StoredTranscript
 from chatapp.conversations.summaries.compressions import compression_view
@@ -254,6 +254,7 @@ async def test_i11_a_background_run_that_was_waited_for_and_cancelled_is_not_beg
             (0, True) if cancels else (1, False)
         )
         await stored(lambda: Message.objects.filter(seq__gt=20).delete())
+        kept.forget()
         await stored(lambda: Conversation.objects.update(truncated_through=0))
 
 
@@ -355,6 +356,23 @@ async def test_between_soft_and_threshold_a_summary_is_prepared_after_the_turn(
     assert len(summarizer.calls) == 1
     assert await store.aready(pk) is not None
     assert (await reading.asnapshot_with_tail(pk)).boundary == 0
+
+
+async def test_beyond_the_threshold_too_a_summary_is_prepared_after_the_turn(alice: User) -> None:
+    """A long reply passes it at once; the next message finds the summary made.
+
+    Breaks when: only what the policy calls ``prepare`` is prepared.
+    """
+    code = await filled(alice, 12)
+    pk = await pk_of(code)
+    summarizer = ScriptedSummarizer()
+    summarizer.enqueue(says("They talked."))
+    deps = deps_with(summarizer)
+    await prepare_in_background(pk, deps)
+    assert await store.aready(pk) is not None
+    prepared = await prepare(pk, deps)
+    assert prepared.request.manifest["summary_version"] == 1
+    assert len(summarizer.calls) == 1
 
 
 async def test_i16_one_giant_turn_is_shortened_to_fit(alice: User) -> None:

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -15,8 +16,10 @@ from unittest.mock import AsyncMock
 import pytest
 from django.contrib.auth.models import User
 from django.db import OperationalError, connections
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 
+from chatapp.conversations import profiles
 from chatapp.conversations.turns import progress, sending
 from chatapp.live.bus import Published
 from chatapp.models import Conversation, Message, Turn
@@ -30,7 +33,7 @@ from chatapp.turns.turn import Job
 from chatapp.turns.upkeep import Upkeep
 from compression.exceptions import NothingToCompress
 from tests.chatapp.stage import PATIENCE, Stage, reply_of, staged, stored, turn_of, until
-from tests.chatapp.talking import expire, row_of
+from tests.chatapp.talking import by, expire, row_of
 from tests.fake_scripts import (
     Chunk,
     Cut,
@@ -47,6 +50,9 @@ from tests.fake_scripts import (
 )
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+
+MOST_STATEMENTS = 11
+OF_THE_LOG = re.compile(r'"chatapp_(modelcall|dailycalls)"|"chatapp_conversation"."code" AS "code"')
 
 
 @pytest.fixture
@@ -95,18 +101,37 @@ async def test_it_works(stage: Stage) -> None:
 async def test_a_whole_reply_is_not_lost_for_a_figure(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the provider counted cannot be stored: the reply can.
+    """What the provider counted cannot be stored: the reply can, and the count waits.
 
-    Breaks when: ``Catalogue.calibrate`` raises for the database.
+    Breaks when: storing what was counted raises for the database, or forgets it.
     """
     monkeypatch.setattr(
         "chatapp.conversations.profiles.alearn_usage",
         AsyncMock(side_effect=OperationalError("disk is full")),
     )
     stage.upstream.enqueue(saying("Hello to you too"))
+    catalogue = stage.services.catalogue
     turn = await stage.ended(await stage.send("Hello"))
+    await catalogue.store_usage()
     assert (turn.status, turn.error) == ("complete", None)
     assert turn.prompt_tokens
+    monkeypatch.undo()
+    await catalogue.store_usage()
+    stored = await profiles.aprofile("fake-model")
+    assert stored is not None
+    assert stored.calibration == catalogue.known_profile("fake-model").calibration
+    assert stored.longest_prompt == turn.prompt_tokens
+
+
+async def test_what_a_provider_counted_is_stored_at_the_latest_at_the_shutdown(
+    stage: Stage,
+) -> None:
+    """Breaks when: the runner ends without storing it."""
+    await stage.say("Hello")
+    await stage.runner.shutdown()
+    stored = await profiles.aprofile("fake-model")
+    assert stored is not None
+    assert stored.longest_prompt
 
 
 async def test_deltas_are_contiguous_and_make_the_final_text(stage: Stage) -> None:
@@ -627,7 +652,8 @@ async def test_i31_deletion_ends_nothing_well(stage: Stage) -> None:
     """
     accepted = await stage.acceptance("Hello")
     await stored(lambda: Conversation.objects.update(deleted_at=timezone.now()))
-    await stage.runner.start(accepted)
+    # What was read with the message is from before.
+    await stage.runner.start(replace(accepted, snapshot=None))
     turn = await stage.ended(accepted)
     assert (turn.status, turn.error_code) == ("failed", "not_found")
     assert stage.upstream.chats == []
@@ -646,7 +672,7 @@ async def test_many_turns_at_once(stage: Stage) -> None:
             text=f"number {number}",
             client_msg_id=uuid.uuid4(),
             tokens=8,
-            model="fake-model",
+            admit=by("fake-model"),
             process_id=stage.runner.process_id,
         )
         begun.append(await stage.runner.begin(acceptance))
@@ -698,6 +724,7 @@ async def test_a_renewal_during_the_last_write_takes_nothing_away(
         announcer=stage.announcer,
         stop=stage.runner.stop,
         send_orphaned_queues=stage.runner.send_orphaned_queues,
+        store_usage=stage.services.catalogue.store_usage,
         count=len,
     )
     monkeypatch.setattr("chatapp.turns.upkeep.RENEWAL_INTERVAL", 0.0)
@@ -733,3 +760,43 @@ async def test_an_ordinary_refusal_leaves_no_traceback(
     await asyncio.sleep(0)
     (record,) = [one for one in caplog.records if "what is refused" in one.getMessage()]
     assert (record.levelno, record.exc_info is not None) == (level, traced)
+
+
+async def test_a_turn_takes_few_statements(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the acceptance of its message to its end, once the process has read the conversation.
+
+    Five to accept it, two for its first piece, four to end it. What the model's profile learns from
+    the tokens that the server counted is stored apart from turns, and so is the index of calls.
+
+    Breaks when: a turn reads something twice, or writes it for a second time.
+    """
+    asked: list[str] = []
+    execute = CursorWrapper.execute
+
+    def counted(self: CursorWrapper, sql: Any, params: Any = None) -> Any:
+        if re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE)", sql) and not OF_THE_LOG.search(sql):
+            asked.append(sql)
+        return execute(self, sql, params)
+
+    # It looks for Stops and dead processes now and then, whatever turns do.
+    monkeypatch.setattr(Upkeep, "begin", lambda self: None)
+    await stage.say("one")
+    await stage.rest()
+    await stage.services.catalogue.profile("fake-model")
+    monkeypatch.setattr(CursorWrapper, "execute", counted)
+    ended = asyncio.Event()
+    finish = progress.afinish
+
+    async def finished(*args: Any, **kwargs: Any) -> Any:
+        result = await finish(*args, **kwargs)
+        statements.extend(asked)
+        ended.set()
+        return result
+
+    statements: list[str] = []
+    monkeypatch.setattr(progress, "afinish", finished)
+    stage.upstream.enqueue(saying("Yes"))
+    asked.clear()
+    await stage.send("two")
+    await ended.wait()
+    assert len(statements) <= MOST_STATEMENTS, "\n".join(statements)

@@ -16,6 +16,7 @@ from chatapp.llm.demo import DemoClient
 from chatapp.models import Conversation, TitleSource
 from chatapp.text.lengths import AUTOMATIC_TITLE_LENGTH
 from chatapp.turns.titles import usable
+from tests.chatapp.activity.log_lines import lines_of
 from tests.fake_scripts import Done, Finish, Script, Text, Wait, failing, saying
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
@@ -48,11 +49,6 @@ async def talk(client: AsyncClient, *texts: str, **fields: str) -> Conversation:
     return await Conversation.objects.aget(code=code)
 
 
-def logged(folder: Path) -> list[dict[str, Any]]:
-    files = folder.glob("*.jsonl")
-    return [json.loads(one) for path in files for one in path.read_text().splitlines()]
-
-
 async def test_it_works(client: AsyncClient, upstream: FakeUpstream, tmp_path: Path) -> None:
     upstream.enqueue(saying("Gerne."), saying('"Abendessen ohne Erdnüsse."'))
     row = await talk(client, "Ich vertrage keine Erdnüsse. Was koche ich?")
@@ -61,8 +57,7 @@ async def test_it_works(client: AsyncClient, upstream: FakeUpstream, tmp_path: P
     asked = upstream.chats[1].json
     assert asked["max_tokens"] <= 200
     assert "in the language that its user writes in" in json.dumps(asked["messages"])
-    lines = logged(tmp_path)
-    assert [one.get("purpose") for one in lines if one["call"] == "chat"] == [None, "title"]
+    assert [one["kind"] for one in lines_of(tmp_path)] == ["chat", "title"]
 
 
 async def test_a_conversation_is_named_once(client: AsyncClient, upstream: FakeUpstream) -> None:

@@ -19,7 +19,7 @@ from compression.exceptions import ToolFailed
 from compression.tools.rounds import WIND_DOWN
 from tests.chatapp.context.test_request import check_shape
 from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, until
-from tests.chatapp.talking import row_of
+from tests.chatapp.talking import by, row_of
 from tests.chatapp.tools_at_hand import Waiting, giving, offering, tool
 from tests.chatapp.turns.test_turn import asked_of, fill
 from tests.fake_scripts import (
@@ -236,7 +236,7 @@ async def test_fields_of_the_servers_own_go_back_with_the_call(alice: User, tmp_
         assert (await stage.say("How is it?")).status == "complete"
         call = asked_of(stage)[1]["messages"][-2]["tool_calls"][0]
         assert call["extra_content"] == signed["extra_content"]
-        await stage.say("And now?", model="another-model")
+        await stage.say("And now?", admit=by("another-model"))
         call = asked_of(stage)[2]["messages"][2]["tool_calls"][0]
         assert sorted(call) == ["function", "id", "type"]
 

@@ -17,7 +17,6 @@ from chatapp.context.request import ConversationSnapshot, request_sizes
 from chatapp.context.tokens import message_tokens
 from chatapp.conversations import profiles
 from chatapp.conversations.turns import replacing
-from chatapp.llm.activity_log import calls_of
 from chatapp.llm.catalogue import Catalogue
 from chatapp.llm.profiles import Profile
 from chatapp.models import Conversation, Message, ModelProfile, Summary, Turn, TurnStatus
@@ -26,6 +25,7 @@ from chatapp.turns import runner
 from compression import services
 from compression.exceptions import NothingToCompress
 from compression.types import Outcome, Trigger
+from tests.chatapp.activity.log_lines import lines_of
 from tests.chatapp.context.test_request import check_shape
 from tests.chatapp.stage import COUNTER, PATIENCE, Stage, staged, stored, turn_of, until
 from tests.chatapp.talking import row_of
@@ -402,8 +402,8 @@ async def test_a_summary_is_prepared_in_the_background_and_applied_without_waiti
     assert [one["locks_input"] for one in started][:1] == [False]
     assert calls >= 1
     # Each call is noted with its conversation (I29).
-    noted = calls_of(str(tmp_path), row.pk).calls
-    assert [one.get("purpose") for one in noted].count("summary") == len(summaries_of(stage))
+    noted = [one["kind"] for one in lines_of(tmp_path) if one["conversation"] == str(row.code)]
+    assert noted.count("summary") == len(summaries_of(stage))
 
 
 async def test_i17_turn_after_turn_the_next_request_begins_with_the_last(

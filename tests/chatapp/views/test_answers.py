@@ -271,6 +271,8 @@ async def test_a_number_that_is_none(client: AsyncClient, code: str, value: str)
         ("threshold", "0.4"),
         ("threshold", "nan"),
         ("threshold", "inf"),
+        ("threshold_percent", "0.6"),
+        ("threshold_percent", "96"),
         ("keep_turns", "0"),
         ("keep_turns", "1001"),
         ("project", "\x00"),

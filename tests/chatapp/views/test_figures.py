@@ -14,9 +14,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.http import StreamingHttpResponse
 from django.test import AsyncClient, Client
+from django.utils.html import escape
 
 from chatapp import wiring
 from chatapp.models import Conversation, Message, Summary
+from chatapp.rendering.number_format import percent, short
 from compression.database import in_database_thread
 from tests.chatapp.long_conversations import import_now
 from tests.fake_scripts import Usage, failing, saying
@@ -26,7 +28,7 @@ from tests.reviewing import BASE, browser_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
 
-WORDS = "Always keep in mind that the harbour of Malmö opens at nine and closes at five. " * 25
+WORDS = "Always keep in mind that the harbour of Malmö opens at nine and closes at five. " * 35
 
 
 async def say(client: AsyncClient, code: str, text: str) -> dict[str, Any]:
@@ -121,6 +123,20 @@ async def test_the_next_request_has_one_figure(
     valued = re.search(r'aria-valuetext="([\d,]+) of ([\d,]+) tokens', html)
     assert valued is not None
     assert int(valued[1].replace(",", "")) == figures["total"]
+    assert int(valued[2].replace(",", "")) == figures["window"]
+    drawer = (await client.get(f"/c/{code}/context/", headers=HTMX)).content.decode()
+    share = escape(percent(figures["share"]))
+    label = f"{short(figures['total'])} / {short(figures['window'])}"
+    assert f'<span>{label}</span><span class="share">' in html
+    assert re.search(rf'<span class="share">(<svg.*?</svg>)?{share}</span>', html)
+    assert f"<strong>{label} · {share}</strong>" in drawer
+    legend = dict(
+        re.findall(r'<li class="(\w+)"><span>[^<]*</span> <span class="figures">(\S+)<', drawer)
+    )
+    shown = {name: tokens for name, tokens in parts.items() if tokens}
+    assert {name: legend[name] for name in shown} == {
+        name: short(tokens) for name, tokens in shown.items()
+    }
     with_model = await client.get(f"/c/{code}/context/?model=fake-model", headers=JSON)
     assert with_model.json()["context"] == figures
 

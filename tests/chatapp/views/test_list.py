@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -14,7 +10,6 @@ from django.contrib.auth.models import User
 from django.test import AsyncClient
 
 from chatapp import wiring
-from chatapp.llm.activity_log import MOST_CALLS, calls_of
 from chatapp.models import Conversation, UserSettings
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, new_conversation, send, settle, signed_in
@@ -168,6 +163,7 @@ async def test_settings_are_changed_one_by_one(client: AsyncClient, alice: User)
         "shortcuts": True,
         "default_model": "",
         "notify": False,
+        "instructions": "",
     }
     for name, value in (
         ("theme", "dark"),
@@ -210,57 +206,3 @@ async def test_the_default_model_is_that_of_new_conversations(
         await client.post("/settings/", {"default_model": chosen}, headers=JSON)
         code = await new_conversation(client)
         assert (await Conversation.objects.aget(code=code)).model == expected
-
-
-async def test_activity(client: AsyncClient, code: str, settings: Any, tmp_path: Path) -> None:
-    row = await Conversation.objects.aget()
-    settings.ACTIVITY_LOG_DIR = str(tmp_path)
-    record = {
-        "at": "2026-01-01T00:00:00+00:00",
-        "call": "chat",
-        "conversation": row.pk,
-        "prompt_tokens": 1297,
-        "first_token_seconds": 0.0,
-        "seconds": 2,
-    }
-    other = {**record, "conversation": row.pk + 1, "model": "another's"}
-    lines = [json.dumps({**record, "model": "<b>m</b>"}), json.dumps(other), "{broken", ""]
-    (tmp_path / "activity-2026-01-01.jsonl").write_text("\n".join(lines))
-    told = (await client.get(f"/c/{code}/activity/", headers=JSON)).json()
-    assert [one["model"] for one in told["calls"]] == ["<b>m</b>"]
-    assert told["complete"]
-    assert told["compressions"] == []
-    page = (await client.get(f"/c/{code}/activity/")).content.decode()
-    assert "&lt;b&gt;m&lt;/b&gt;" in page
-    assert "another's" not in page
-    figures = re.findall('<td class="number">([^<]*)</td>', page)
-    assert figures == ["", "1.3k", "", "0.00", "2.00"]
-
-
-def test_i26_the_log_is_read_from_its_end_and_never_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """I26: the newest calls, within a bound.
-
-    Breaks when: ``calls_of`` reads files from their beginning or to no limit.
-    """
-    for day in (1, 2):
-        path = tmp_path / f"activity-2026-01-0{day}.jsonl"
-        at = datetime(2026, 1, day, tzinfo=UTC).isoformat()
-        path.write_text(
-            "".join(
-                json.dumps({"at": at, "conversation": 7, "number": number}) + "\n"
-                for number in range(150)
-            )
-        )
-    found = calls_of(str(tmp_path), 7)
-    assert len(found.calls) == MOST_CALLS
-    assert not found.complete
-    assert found.calls[0]["number"] == 149
-    assert found.calls[0]["at"].startswith("2026-01-02")
-    monkeypatch.setattr("chatapp.llm.activity_log.MOST_READ_BYTES", 2000)
-    few = calls_of(str(tmp_path), 7)
-    assert 10 < len(few.calls) < 40
-    assert not few.complete
-    assert calls_of("", 7).calls == []
-    assert calls_of(str(tmp_path / "none"), 7).complete

@@ -10,7 +10,10 @@ import pytest
 from django.test import AsyncClient
 from django.utils.html import escape
 
+from chatapp.actions import conversations
 from chatapp.models import Conversation, Message, Turn
+from compression import store
+from compression.types import Trigger
 from tests.fake_scripts import Finish, Script, Text, Wait
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, new_conversation, send, settle
@@ -265,6 +268,27 @@ async def test_send_now_stops_the_reply_and_sends(
     assert await Message.objects.filter(role="user", text="Sooner").aexists()
 
 
+async def test_stop_sends_nothing_until_it_is_told_to(
+    client: AsyncClient, code: str, upstream: FakeUpstream
+) -> None:
+    """Breaks when: the action does not hold what is queued, or ``send_now`` does not release it."""
+    upstream.enqueue(held(asyncio.Event()))
+    await send(client, code)
+    await client.post(f"/c/{code}/messages/", form("Later"), headers=JSON)
+    await client.post(f"/c/{code}/stop/", headers=JSON)
+    await settle()
+    page = (await client.get(f"/c/{code}/", headers=JSON)).json()
+    conversation = page["conversation"]
+    assert (conversation["held"], conversation["queued"]) == (True, False)
+    assert conversation["draft"] == "Later"
+    assert page["turn"] is None
+    answer = await client.post(f"/c/{code}/queue/", {"action": "send_now"}, headers=JSON)
+    assert answer.status_code == 200
+    await settle()
+    assert await Message.objects.filter(role="user", text="Later").aexists()
+    assert not (await Conversation.objects.aget()).held
+
+
 async def test_stop_ends_the_turn_once(
     client: AsyncClient, code: str, upstream: FakeUpstream
 ) -> None:
@@ -292,6 +316,23 @@ async def test_i31_deleting_ends_the_reply_and_nothing_comes_back(
     assert (await Turn.objects.aget(pk=begun["turn"])).status == "stopped"
     assert (await client.get(f"/c/{code}/", headers=JSON)).status_code == 404
     assert (await client.get("/", headers=JSON)).json()["conversations"] == []
+
+
+async def test_i31_no_summary_begins_when_a_deleted_conversations_reply_ends(
+    client: AsyncClient, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stopped reply's end begins one, as in a long conversation, before anything else is done.
+
+    Breaks when: compressions are cancelled before the conversation is marked as deleted.
+    """
+    row = await Conversation.objects.aget(code=code)
+
+    async def ended(user_id: int, code: str) -> None:
+        await store.aclaim(row.pk, trigger=Trigger.BACKGROUND, locks_input=False)
+
+    monkeypatch.setattr(conversations, "stop", ended)
+    assert (await client.post(f"/c/{code}/delete/", headers=JSON)).status_code == 200
+    assert not (await store.aread_state(row.pk)).running
 
 
 async def test_regenerate_edit_and_continue(client: AsyncClient, code: str) -> None:

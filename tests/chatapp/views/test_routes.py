@@ -45,6 +45,13 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/compact/": ("POST", {}),
     "c/<str:code>/compact/cancel/": ("POST", {}),
     "c/<str:code>/clear/": ("POST", {}),
+    "c/<str:code>/preview/": ("GET", {}),
+    "c/<str:code>/preview/make/": ("POST", {}),
+    "c/<str:code>/preview/apply/": ("POST", {"preview": 1}),
+    "c/<str:code>/preview/discard/": ("POST", {"preview": 1}),
+    "c/<str:code>/summary/lines/": ("GET", {}),
+    "c/<str:code>/summary/lines/change/": ("POST", {"act": "strike e1", "version": 0}),
+    "c/<str:code>/summary/keep/": ("POST", {"line": "e1", "version": 0}),
     "c/<str:code>/summary/edit/": ("POST", {"text": "## Context\n- x [1]", "version": 0}),
     "c/<str:code>/summary/restore/": ("POST", {"version": 0}),
     "c/<str:code>/summary/undo/": ("POST", {}),
@@ -54,6 +61,8 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/tools/change/": ("POST", {"ask_again": "docs__search"}),
     "c/<str:code>/context/": ("GET", {}),
     "c/<str:code>/summaries/": ("GET", {}),
+    "c/<str:code>/outline/": ("GET", {"around": 1}),
+    "c/<str:code>/find/": ("GET", {"q": "hi"}),
     "c/<str:code>/settings/": ("POST", {"title": "Another"}),
     "c/<str:code>/archive/": ("POST", {}),
     "c/<str:code>/unarchive/": ("POST", {}),
@@ -62,6 +71,9 @@ OWNED: dict[str, tuple[str, dict[str, Any]]] = {
     "c/<str:code>/seen/": ("POST", {"event_no": 1}),
     "c/<str:code>/activity/": ("GET", {}),
     "c/<str:code>/export/": ("GET", {}),
+    "c/<str:code>/shares/": ("GET", {}),
+    "c/<str:code>/shares/make/": ("POST", {"days": 1}),
+    "c/<str:code>/shares/<int:share>/revoke/": ("POST", {}),
     "c/<str:code>/delete/": ("POST", {}),
     "c/<str:code>/undelete/": ("POST", {}),
     "c/<str:code>/messages/<int:seq>/edit/": ("POST", {"text": "Another"}),
@@ -71,15 +83,50 @@ INVALID = {"text": "", "seq": "x", "version": "x", "before": "x", "action": "x",
 PERSONAL = {
     "": {"GET"},
     "c/": {"POST"},
+    "example/": {"POST"},
     "models/": {"GET"},
     "search/": {"GET"},
+    "log/": {"GET"},
+    "log/export/": {"GET"},
     "import/": {"GET", "POST"},
+    "projects/": {"GET", "POST"},
     "settings/": {"GET", "POST"},
+    "shares/": {"GET"},
 }
 # Those of an import, which is no conversation; tests/chatapp/actions/test_import_jobs.py asks them.
-JOBS = {"import/<str:code>/", "import/<str:code>/cancel/"}
+JOBS = {
+    "import/<str:code>/": {"GET"},
+    "import/<str:code>/cancel/": {"POST"},
+    "import/<str:code>/undo/": {"POST"},
+    "import/<str:code>/bring-back/": {"POST"},
+}
+# A call of the log; tests/chatapp/views/test_log.py asks it as owner, stranger and nobody.
+CALLS = {"log/<str:call>/": {"GET"}}
+# Those of a project; tests/chatapp/views/test_projects.py asks them.
+PROJECTS = {
+    "projects/<str:slug>/": {"GET"},
+    "projects/<str:slug>/settings/": {"POST"},
+    "projects/<str:slug>/archive/": {"POST"},
+    "projects/<str:slug>/unarchive/": {"POST"},
+    "projects/<str:slug>/delete/": {"POST"},
+    "projects/<str:slug>/lines/change/": {"POST"},
+    "projects/<str:slug>/lines/undo/": {"POST"},
+    "projects/<str:slug>/lines/redo/": {"POST"},
+    "projects/<str:slug>/suggestions/": {"POST"},
+}
+# For staff with the permission; tests/chatapp/views/test_connections.py asks them.
+CONNECTIONS = {
+    "connections/": {"GET", "POST"},
+    "connections/<int:number>/change/": {"POST"},
+    "connections/<int:number>/look/": {"POST"},
+    "connections/<int:number>/key/": {"POST"},
+    "connections/<int:number>/delete/": {"POST"},
+}
 COMMANDS = [(route, fields) for route, (method, fields) in OWNED.items() if method == "POST"] + [
-    (route, {}) for route, methods in PERSONAL.items() if "POST" in methods
+    (route, {})
+    for routes in (PERSONAL, CONNECTIONS, JOBS, PROJECTS)
+    for route, methods in routes.items()
+    if "POST" in methods
 ]
 # A backend that lets people in whose account is closed, as another way to sign in might.
 LAX = "django.contrib.auth.backends.AllowAllUsersModelBackend"
@@ -87,12 +134,15 @@ USUAL = "django.contrib.auth.backends.ModelBackend"
 # For everybody; accounts/ has tests of its own.
 PUBLIC = {
     "healthz",
+    "manifest.webmanifest",
     "readyz",
     "accounts/login/",
     "accounts/logout/",
     "accounts/password_change/",
     "accounts/password_change/done/",
     "accounts/link/<str:uidb64>/<str:token>/",
+    # Who has the link may read; tests/chatapp/views/test_shared_links.py tries all else with it.
+    "s/<str:token>/",
 }
 # What staff without any permission may open: nothing in it is anybody's.
 EMPTY_ADMIN = {
@@ -119,9 +169,10 @@ ROUTES = list(_walk(get_resolver().url_patterns))
 ADMIN = [route for route in ROUTES if route.startswith("admin/")]
 
 
-def address(route: str, code: str, turn: int = 1) -> str:
+def address(route: str, code: str, turn: int = 1, share: int = 1) -> str:
     """The route filled in; admin routes get the first row's id."""
     filled = route.replace("<str:code>", code).replace("<int:seq>", "1")
+    filled = filled.replace("<int:share>", str(share))
     filled = filled.replace("<int:turn>", str(turn)).replace(
         "^(?P<app_label>auth|chatapp)/$", "auth/"
     )
@@ -139,12 +190,17 @@ def stored() -> str:
         models.Turn,
         models.Summary,
         models.Project,
+        models.ProjectVersion,
+        models.Connection,
         models.UserSettings,
         models.ImportJob,
+        models.ModelCall,
+        models.DailyCalls,
         models.ToolSwitch,
         models.ToolPermission,
         models.ToolApproval,
         models.PersonalKey,
+        models.Share,
     ):
         rows += model._default_manager.order_by("pk")
     return str(serializers.serialize("json", rows))
@@ -160,9 +216,10 @@ async def ask(
 
 @pytest.fixture
 async def spoken(client: AsyncClient, code: str) -> str:
-    """Alice's conversation with one turn in it."""
+    """Alice's conversation with one turn in it, and a link to it."""
     await send(client, code, "A secret of alice")
     await settle()
+    await client.post(f"/c/{code}/shares/make/", headers=JSON)
     return code
 
 
@@ -171,7 +228,8 @@ def test_i19_every_route_is_classified() -> None:
 
     Breaks when: a route is added to ``chatapp.urls`` and to none of the sets above.
     """
-    assert set(ROUTES) - set(ADMIN) == set(OWNED) | set(PERSONAL) | JOBS | PUBLIC
+    theirs = set(OWNED).union(PERSONAL, CONNECTIONS, JOBS, CALLS, PROJECTS)
+    assert set(ROUTES) - set(ADMIN) == theirs | PUBLIC
 
 
 @pytest.mark.parametrize("actor", ["stranger", "staff"])
@@ -187,11 +245,12 @@ async def test_i19_a_stranger_sees_exactly_what_is_missing(
     await bob.asave()
     client = await signed_in(bob)
     before, calls = await stored(), len(upstream.chats)
+    share = (await models.Share.objects.aget()).pk
     for route, (method, fields) in OWNED.items():
         tries = [(fields, headers) for headers in FORMATS.values()] + [(INVALID, JSON)]
         for form, headers in tries:
-            mine = await ask(client, method, address(route, spoken), form, headers)
-            none = await ask(client, method, address(route, str(uuid4())), form, headers)
+            paths = [address(route, one, share=share) for one in (spoken, str(uuid4()))]
+            mine, none = [await ask(client, method, path, form, headers) for path in paths]
             assert mine.status_code == none.status_code == 404, (route, headers)
             assert mine.content == none.content, (route, headers)
             assert mine.headers.items() == none.headers.items(), (route, headers)
@@ -203,9 +262,10 @@ async def test_i19_a_stranger_sees_exactly_what_is_missing(
 
 async def test_i19_the_addresses_of_the_sweep_are_real(spoken: str, client: AsyncClient) -> None:
     """The owner is not told 404 at any of them, or the sweep would prove nothing."""
-    turn = await models.Turn.objects.aget()
+    turn, share = await models.Turn.objects.aget(), await models.Share.objects.aget()
     for route, (method, fields) in OWNED.items():
-        answer = await ask(client, method, address(route, spoken, turn.pk), fields, JSON)
+        path = address(route, spoken, turn.pk, share.pk)
+        answer = await ask(client, method, path, fields, JSON)
         assert answer.status_code in {200, 201, 202, 409, 422}, (route, answer.content)
         await settle()
 
@@ -225,7 +285,12 @@ async def test_i19_who_is_not_signed_in_is_sent_to_sign_in(
         await User.objects.filter(pk=bob.pk).aupdate(is_active=False)
     before, calls = await stored(), len(upstream.chats)
     tries = [(route, method, fields) for route, (method, fields) in OWNED.items()]
-    tries += [(route, method, {}) for route in PERSONAL for method in sorted(PERSONAL[route])]
+    tries += [
+        (route, method, {})
+        for routes in (PERSONAL, CONNECTIONS, PROJECTS, CALLS, JOBS)
+        for route, methods in routes.items()
+        for method in sorted(methods)
+    ]
     for route, method, fields in tries:
         for name, headers in FORMATS.items():
             statuses = set()

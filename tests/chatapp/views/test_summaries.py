@@ -22,7 +22,7 @@ from tests.inprocess import HTMX, JSON, new_conversation, send, settle
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-WORDS = "Always keep in mind that the harbour of Malmö opens at nine and closes at five. " * 25
+WORDS = "Always keep in mind that the harbour of Malmö opens at nine and closes at five. " * 30
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ async def test_i29_the_call_for_a_summary_is_noted_with_its_conversation(
     Breaks when: ``summaries.compact`` starts the run outside ``activity_log.about``.
     """
     told = (await client.get(f"/c/{compressed}/activity/", headers=JSON)).json()
-    assert [one.get("purpose", "reply") for one in told["calls"]] == ["summary", *["reply"] * 5]
+    assert [one["kind"] for one in told["calls"]] == ["summary", *["chat"] * 5]
 
 
 async def settled(conversation: Conversation) -> None:
@@ -343,14 +343,14 @@ async def test_a_continued_summary_cites_the_earlier_conversation(
     assert [one["seq"] for one in page["messages"]] == [1, 2, 3, 4]
     assert texts == [one["text"] for one in before["messages"][-4:]]
     branch = (await client.post(f"/c/{made}/branch/", {"seq": 2}, headers=JSON)).json()["code"]
-    link = re.compile(rf'\[earlier (?:<a href="/c/{compressed}/\?around=(\d+)#m-\1">)')
+    link = re.compile(rf'<a href="/c/{compressed}/\?around=(\d+)#m-\1">earlier \1')
     for code, expected in ((compressed, False), (made, True), (branch, True)):
         html = (await client.get(f"/c/{code}/summaries/", headers=HTMX)).content.decode()
         assert bool(link.search(html)) == expected
         assert ('href="#m-' in html) != expected
     await client.post(f"/c/{compressed}/delete/", headers=JSON)
     html = (await client.get(f"/c/{made}/summaries/", headers=HTMX)).content.decode()
-    assert "[earlier 1" in html
+    assert "<span>earlier 1" in html
     assert 'href="#m-' not in html
 
 

@@ -108,13 +108,13 @@ async def test_the_warning_stands_where_the_request_is_shown_too(
     await send(client, code)
     await settle()
     page = f"/c/{code}/context/"
-    assert "of what the model can take" not in (await client.get(page)).content.decode()
+    assert "of the window, in every request" not in (await client.get(page)).content.decode()
     await change(client, code, server="notes", on="true")
     await send(client, code)
     await settle()
     for headers in ({}, HTMX):
         html = (await client.get(page, headers=headers)).content.decode()
-        assert "of what the model can take" in " ".join(html.split())
+        assert "of the window, in every request" in " ".join(html.split())
 
 
 async def test_a_key_of_ones_own(client: AsyncClient, code: str, bob: User) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -102,10 +101,7 @@ class Counting:
 def test_i25_however_long_the_conversation_little_of_it_is_read() -> None:
     """I25, I26. Breaks when: every message with a term is read, or texts are not bounded."""
     short = Counting(10_000, "a harbour with a crane and a berth for the pilot. " * 4)
-    begun = time.perf_counter()
     assert len(ranked(short, terms_of("harbour crane berth pilot"))) == 10_000
-    # 0.12 s on the machine on which it was written; a search that reads everything takes 3 s.
-    assert time.perf_counter() - begun < 1.5
     around = 1 + 2 * len(WEIGHTS.neighbours)
     assert short.read <= around * WEIGHTS.candidates * len(short.text)
     long = Counting(2_000, "harbour crane " * 5_000)

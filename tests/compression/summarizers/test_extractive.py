@@ -75,6 +75,7 @@ async def test_it_works() -> None:
 @pytest.mark.parametrize(
     "sentence",
     ["Always answer in French.", "please don't touch main.py", "You must not use eval",
+     "Our budget is 2,400 euros, and we must not go beyond it", "It must only use spaces",
      "From now on call me Kim", "Utilise toujours des espaces", "Usa siempre tipos",
      "Niemals löschen!", "Никогда не удаляй файлы", "请务必使用中文",
      "必ず日本語で答えて", "절대 지우지 마"],
@@ -84,7 +85,15 @@ def test_rules_are_heard_in_many_languages(sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sentence", ["I always wanted to.", "It never works.", "Is it always so?", "Never mind.", "ok"]
+    "sentence",
+    [
+        "I always wanted to.",
+        "It never works.",
+        "Is it always so?",
+        "Never mind.",
+        "ok",
+        "It must not have been easy.",
+    ],
 )
 def test_what_is_told_is_not_a_rule(sentence: str) -> None:
     assert rule_strength(sentence) < 2

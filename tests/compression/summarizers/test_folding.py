@@ -495,7 +495,9 @@ async def test_parts_are_kept_by_who_holds_the_lease(conversation: Conversation)
 
 
 async def test_the_progress_names_part_messages_and_time(conversation: Conversation) -> None:
-    """Breaks when: a part begins untold, or the time is told before a part was finished."""
+    """Breaks when: a part begins untold, the time is told before a part was finished, or no line of
+    a finished part is told.
+    """
     parts = await parts_of(conversation)
     scribe = Scribe()
     scribe.faults[parts[1][0] + 1] = ""
@@ -507,6 +509,9 @@ async def test_the_progress_names_part_messages_and_time(conversation: Conversat
     assert all(one["first_seq"] <= one["through_seq"] for one in told)
     assert told[0]["seconds_left"] is None
     assert told[-1]["seconds_left"] >= 0.0
+    # Each part begins with lines of the one before.
+    assert told[0]["lines"] == ()
+    assert all(one["lines"] for one in told if one["part"] > 1)
     written = [one["tokens_written"] for one in told]
     assert written == sorted(written)
     assert written[-1] > 0

@@ -82,6 +82,6 @@ async def make_room(thread_id: int) -> None:
 async def get_ready(thread_id: int) -> None:
     """After each reply, in the background."""
     action, sizes = await what_to_do(thread_id)
-    if action is ContextAction.PREPARE:
+    if action in {ContextAction.PREPARE, ContextAction.COMPRESS}:
         with suppress(NothingToCompress, CompressionRunning):
             await services.prepare(thread_id, engine=ENGINE, sizes=sizes)

@@ -7,6 +7,7 @@ from functools import partial
 
 from compression import store
 from compression.database import in_database_thread
+from compression.ledger.lines import forgotten
 from compression.recall.in_memory import ItemsHistory
 from compression.recall.ports import History
 from compression.recall.tools import SHARE, recall_tools
@@ -17,9 +18,10 @@ from .compressing import COUNTER, SIZES, Letters
 
 def read_letters(thread_id: int, work: Callable[[History], str]) -> str:
     """One unit of work on the letters that the digest stands for."""
-    boundary = store.read_base(thread_id).boundary
-    letters = Letters().items(thread_id, after_seq=0, through_seq=boundary)
-    return work(ItemsHistory(letters, through=boundary))
+    base = store.read_base(thread_id)
+    letters = Letters().items(thread_id, after_seq=0, through_seq=base.boundary)
+    known = [one for one in letters if one.seq not in forgotten(base.ledger)]
+    return work(ItemsHistory(known, through=base.boundary))
 
 
 def tools(thread_id: int) -> tuple[Tool, ...]:

@@ -12,13 +12,15 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from chatapp.conversations import viewer_checks
-from chatapp.conversations.messages import paging, reading
+from chatapp.conversations import branching, continuing, viewer_checks
+from chatapp.conversations.messages import kept, paging, reading
 from chatapp.conversations.messages.transcript import StoredTranscript
+from chatapp.conversations.messages.views import turn_views
 from chatapp.conversations.turns import progress, replacing
 from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView
 from chatapp.models import Conversation, Message, Summary, TurnStatus
+from compression import store
 from tests.chatapp.talking import (
     PROCESS_ID,
     at_once,
@@ -115,7 +117,7 @@ def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) 
     def check() -> None:
         """Whoever was cut off at any moment before is brought to what there is now."""
         now = reading.page(alice.pk, code, context_view)
-        turns = {one.turn: one for one in reading.turn_views(row_of(code).turns.all())}
+        turns = {one.turn: one for one in turn_views(row_of(code).turns.all())}
         for number, view in views:
             changed = reading.changes(pk, number, context_view)
             shown = {one.seq: one for one in (*view.messages, *changed.messages)}
@@ -159,6 +161,51 @@ def test_what_the_next_request_is_made_of(alice: User) -> None:
     assert [one.turn_open for one in snapshot.tail] == [False, False, True, True]
     assert snapshot.mark.startswith("=== ")
     assert reading.snapshot_with_tail(row_of(code).pk).mark == snapshot.mark
+
+
+def test_preparing_a_request_takes_five_statements(alice: User) -> None:
+    """The row, its owner's instructions and tail, whether anything before is pinned, the requests.
+
+    Breaks when: what each turn reads takes another statement, or what was carried over is read
+    again each time.
+    """
+    code = new(alice)
+    for text in ("one", "two"):
+        exchange(alice, code, text)
+    Conversation.objects.update(compressed_through=2, compressed_context="They met.")
+    pk = row_of(code).pk
+    reading.snapshot_with_tail(pk)
+    for statements in (2, 5):
+        # The messages are kept at first.
+        asked = queries(partial(reading.snapshot_with_tail, pk))
+        assert len([one for one in asked if one.startswith("SELECT")]) == statements, asked
+        kept.forget()
+
+
+def test_what_was_carried_over_is_known_in_every_snapshot(alice: User) -> None:
+    """Of the conversation that continues another, and of a branch of it; not of the other.
+
+    Breaks when: what was carried over into one conversation is taken for another's, or forgotten.
+    """
+    code = new(alice)
+    for text in ("one", "two"):
+        exchange(alice, code, text)
+    begun_with = store.Base(conversation_id=0, text="A\nB")
+    store.carry_over(row_of(code).pk, begun_with, summary_tokens=2, author_id=None)
+    left = continuing.left_behind(alice.pk, code, 1, 1000)
+    later = continuing.continue_in_new(
+        alice.pk, code, left, text=left.text, ledger=left.ledger, summary_tokens=2
+    )
+    branched = branching.branch(alice.pk, later, 1)
+    plain = new(alice)
+    Conversation.objects.filter(code=plain).update(compressed_context="A", compression_version=1)
+    for _ in range(2):
+        carried = {
+            name: reading.owned_snapshot_without_tail(alice.pk, name).carried
+            for name in (code, later, branched, plain)
+        }
+        both = frozenset({"A", "B"})
+        assert carried == {code: both, later: both, branched: both, plain: frozenset()}
 
 
 def test_the_fence_changes_with_the_version_and_the_conversation(alice: User) -> None:

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from chatapp.context.request import StoredMessage
-from chatapp.conversations.messages.stored import as_values, live
+from chatapp.conversations.messages.stored import as_values
 from chatapp.conversations.turns import progress
 from chatapp.models import Conversation, Message, Turn
 from compression.models import Change
@@ -73,28 +73,28 @@ def test_every_field_is_read_of_the_row(conversation: Conversation) -> None:
         reasoning_field="reasoning",
         reasoning_tokens=2,
     )
-    assert as_values(live(conversation.pk)) == [expected]
+    assert as_values(conversation.pk) == [expected]
     plain = StoredMessage(seq=7, role="assistant", text="Hello", token_count=5)
     names = [field.name for field in fields(plain)]
     same = [name for name in names if getattr(plain, name) == getattr(expected, name)]
     # What is masked is not unmasked; see below.
     assert same == ["seq", "role", "text", "token_count", "unmasked"], "a default hides a field"
     Message.objects.update(masked_at=None)
-    assert as_values(live(conversation.pk)) == [replace(expected, masked=False, unmasked=True)]
+    assert as_values(conversation.pk) == [replace(expected, masked=False, unmasked=True)]
 
 
 def test_a_turn_that_has_ended_is_not_open(conversation: Conversation) -> None:
     turn = Turn.objects.create(conversation=conversation, status="tools")
     message(conversation, 1, role="user", turn=turn)
-    assert as_values(live(conversation.pk))[0].turn_open
+    assert as_values(conversation.pk)[0].turn_open
     Turn.objects.update(status="failed", finished_at=timezone.now())
-    (ended,) = as_values(live(conversation.pk))
+    (ended,) = as_values(conversation.pk)
     assert (ended.turn_status, ended.turn_open) == ("failed", False)
 
 
 def test_a_message_without_a_turn_is_of_no_open_one(conversation: Conversation) -> None:
     message(conversation, 1, role="user", text="Imported")
-    (found,) = as_values(live(conversation.pk))
+    (found,) = as_values(conversation.pk)
     assert found == StoredMessage(seq=1, role="user", text="Imported", token_count=0)
 
 
@@ -102,7 +102,7 @@ def test_only_what_is_asked_for_is_read(conversation: Conversation) -> None:
     message(conversation, 2, role="user", text="second", tool_name="look", token_count=9)
     message(conversation, 1, role="user", text="first", tool_name="look", token_count=8)
     names = ("seq", "role", "text", "token_count", "tool_calls")
-    found = as_values(live(conversation.pk), names=names, characters=3)
+    found = as_values(conversation.pk, names=names, characters=3)
     assert [(one.seq, one.text, one.token_count, one.tool_name) for one in found] == [
         (1, "fir", 8, ""),
         (2, "sec", 9, ""),
@@ -122,7 +122,7 @@ def test_reasoning_that_may_not_go_back_is_not_read(conversation: Conversation) 
     message(conversation, 3, turn=opened, reasoning_field="reasoning", **thought)
 
     def read(**how: Any) -> list[str]:
-        return [one.reasoning for one in as_values(live(conversation.pk), **how)]
+        return [one.reasoning for one in as_values(conversation.pk, **how)]
 
     Conversation.objects.update(compressed_at=timezone.now())
     assert read() == ["", "Hm, well.", "Hm, well."]

@@ -44,7 +44,12 @@ def test_it_is_there_with_its_message(alice: User, way: str) -> None:
     source, frames = new(alice), list[ConversationSnapshot]()
     lifecycle.change(alice.pk, source, {"system_prompt": "In rhyme."})
     exchange(alice, source)
-    accepted = made(alice, way, source, first_message(require_fit=frames.append))
+
+    def admit(snapshot: ConversationSnapshot) -> str:
+        frames.append(snapshot)
+        return "model"
+
+    accepted = made(alice, way, source, first_message(admit=admit))
     assert accepted.fresh
     assert accepted.code != source
     assert [one.code for one in frames] == [accepted.code]
@@ -64,14 +69,14 @@ def test_what_is_refused_leaves_nothing(
     exchange(alice, source)
     before = stored()
 
-    def require_fit(snapshot: ConversationSnapshot) -> None:
+    def admit(snapshot: ConversationSnapshot) -> str:
         raise MessageTooLarge
 
     first = first_message()
     if refused is TooManyReplies:
         settings.REPLIES_PER_USER = 0
     else:
-        first = first_message(require_fit=require_fit)
+        first = first_message(admit=admit)
     with pytest.raises(refused):
         made(alice, way, source, first)
     assert stored() == before
@@ -91,10 +96,10 @@ def test_i2_a_repeated_one_leads_to_the_first(alice: User, way: str) -> None:
     exchange(alice, accepted.code)
     before = stored()
 
-    def require_fit(snapshot: ConversationSnapshot) -> None:
+    def admit(snapshot: ConversationSnapshot) -> str:
         raise MessageTooLarge
 
-    again = first_message(client_msg_id=first.client_msg_id, require_fit=require_fit)
+    again = first_message(client_msg_id=first.client_msg_id, admit=admit)
     repeated = made(alice, way, source, again)
     assert (repeated.code, repeated.turn, repeated.fresh) == (accepted.code, accepted.turn, False)
     assert stored() == before

@@ -4,10 +4,13 @@ from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import F
 
+from chatapp.conversations.messages.reading import message
+from chatapp.conversations.messages.views import turn_views
 from chatapp.conversations.turns import progress, sending
-from chatapp.conversations.turns.progress import Checkpoint, Ending
-from chatapp.models import Message, Turn, TurnStatus
+from chatapp.conversations.turns.progress import Checkpoint, Ending, Seen
+from chatapp.models import Conversation, Message, Turn, TurnStatus
 from tests.chatapp.talking import PROCESS_ID, at_once, begin, end, exchange, expire, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
@@ -55,6 +58,26 @@ def test_i5_a_turn_ends_once(alice: User) -> None:
     assert Turn.objects.get().status == "complete"
     assert Message.objects.get(pk=accepted.reply_id).text == "first"
     assert row_of(accepted_code(accepted)).event_no == number
+
+
+def test_an_end_is_announced_as_it_is_stored(alice: User) -> None:
+    """With what its process saw of the conversation, and with what it did not see any more.
+
+    Breaks when: ``ended_turn`` leaves something out, or ``seen`` is believed unseen.
+    """
+    code = new(alice)
+    for later in (0, 1):
+        accepted = begin(alice, code, "Why?")
+        progress.first_tokens([accepted.turn])
+        seen = Seen(conversation_id=accepted.conversation_id, event_no=accepted.event_no)
+        Conversation.objects.filter(code=code).update(event_no=F("event_no") + later)
+        ending = Ending(status=TurnStatus.FAILED, text="So", error={"code": "x", "message": "y"})
+        ended = progress.finish(PROCESS_ID, accepted.turn, accepted.reply_id, ending, seen=seen)
+        assert ended is not None
+        assert ended.turn == turn_views(Turn.objects.filter(pk=accepted.turn))[0]
+        assert ended.turn.message_seq == accepted.message_seq
+        assert ended.message == message(alice.pk, code, accepted.reply_seq)
+        assert ended.event_no == row_of(code).event_no == accepted.event_no + 1 + later
 
 
 def accepted_code(accepted: sending.Accepted) -> str:

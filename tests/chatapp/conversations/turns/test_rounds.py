@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from chatapp.context.request import NO_RESULT, wire_of
+from chatapp.context.wire import NO_RESULT, wire_of
 from chatapp.conversations.messages.reading import last_reply_has_text, stored_messages
 from chatapp.conversations.turns import progress, replacing, rounds, sending
 from chatapp.models import Message, Turn, TurnStatus

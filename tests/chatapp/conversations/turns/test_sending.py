@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
 from pytest_django import Settings
 
-from chatapp.conversations import lifecycle
+from chatapp.conversations import drafts, lifecycle, people
+from chatapp.conversations.messages.reading import unlocked_snapshot_with_tail
 from chatapp.conversations.turns import replacing, sending
 from chatapp.errors import (
     MovedOn,
@@ -18,6 +20,8 @@ from chatapp.errors import (
     TurnOpen,
 )
 from chatapp.models import Conversation, Message, Turn, TurnStatus
+from compression import store
+from compression.types import Trigger
 from tests.chatapp.talking import (
     PROCESS_ID,
     at_once,
@@ -45,13 +49,39 @@ def test_it_works(alice: User) -> None:
     )
     assert (reply.seq, reply.role, reply.text, reply.status) == (2, "assistant", "", "streaming")
     turn = Turn.objects.get(pk=accepted.turn)
-    assert turn.user_message == question
+    assert question.turn == reply.turn == turn
     assert turn.lease_token == PROCESS_ID
     assert turn.finished_at is None
     assert accepted.fresh
     assert [one.seq for one in accepted.messages] == [1, 2]
     assert row_of(code).next_seq == 3
     assert row_of(code).event_no == accepted.event_no == question.event_no == turn.event_no
+
+
+def test_its_first_request_is_read_with_it(alice: User) -> None:
+    """What the message's turn is asked with is what a request reads just after.
+
+    Breaks when: something is read before it is stored, or left out.
+    """
+    code = new(alice)
+    lifecycle.change(alice.pk, code, {"system_prompt": "In rhyme."})
+    people.change(alice.pk, {"instructions": "Be kind."})
+    for number in range(3):
+        accepted = begin(alice, code, f"number {number}")
+        assert accepted.snapshot is not None
+        read = unlocked_snapshot_with_tail(accepted.conversation_id)
+        assert read is not None
+        assert accepted.snapshot == replace(read, tool_servers=False)
+        assert accepted.snapshot.own_instructions == "Be kind."
+        assert end(accepted, prompt_tokens=9, manifest={"counted": 8}) is not None
+
+
+def test_while_a_compression_locks_the_input_nothing_is_read_ahead(alice: User) -> None:
+    """Breaks when: the request is made of what the compression is about to replace."""
+    code = new(alice)
+    exchange(alice, code)
+    assert store.claim(row_of(code).pk, trigger=Trigger.MANUAL, locks_input=True)
+    assert begin(alice, code).snapshot is None
 
 
 def test_a_stranger_sends_nothing(alice: User, bob: User) -> None:
@@ -65,6 +95,7 @@ def test_a_stranger_sends_nothing(alice: User, bob: User) -> None:
         ),
         lambda: sending.change_queue(bob.pk, code, "remove"),
         lambda: sending.request_stop(bob.pk, code),
+        lambda: sending.release(bob.pk, code),
     ):
         with pytest.raises(NotFound):
             work()
@@ -228,6 +259,51 @@ def test_the_queue_can_be_edited_and_emptied(alice: User) -> None:
     assert sending.accept_queued(row.pk, count=len, model="m", process_id=PROCESS_ID) is None
 
 
+def test_stop_holds_what_is_queued(alice: User) -> None:
+    """It is not sent by anybody but its writer, and neither a draft nor another message takes its
+    place.
+
+    Breaks when: ``request_stop`` leaves the message in the queue, or ``save_draft``, ``accept`` or
+    a sweep does not ask whether one is held.
+    """
+    code = new(alice)
+    first, queued = begin(alice, code, "one"), uuid.uuid4()
+    send(alice, code, "two", client_msg_id=queued)
+    assert sending.request_stop(alice.pk, code, hold=True)[2]
+    end(first, status=TurnStatus.STOPPED)
+    assert sending.orphaned_queues() == []
+    drafts.save_draft(alice.pk, code, "")
+    with pytest.raises(TurnOpen):
+        send(alice, code, "three")
+    assert isinstance(send(alice, code, "two", client_msg_id=queued), sending.Queued)
+    more = begin(alice, code, "Go on.", beside_held=True)
+    with pytest.raises(TurnOpen):
+        send(alice, code, "Go on.", beside_held=True)
+    end(more)
+    assert sending.accept_queued(row_of(code).pk, count=len, model="m", process_id="p") is None
+    row = row_of(code)
+    assert (row.draft, row.held) == ("two", True)
+    assert sending.release(alice.pk, code) is None
+    sent = sending.accept_queued(row.pk, count=len, model="m", process_id=PROCESS_ID)
+    assert sent is not None
+    assert sent.messages[0].text == "two"
+    end(sent)
+    assert row_of(code).held is False
+
+
+def test_what_is_held_can_become_a_draft(alice: User) -> None:
+    """Breaks when: ``remove`` leaves the identifier, so that the draft still counts as held."""
+    code = new(alice)
+    first = begin(alice, code, "one")
+    send(alice, code, "two")
+    sending.request_stop(alice.pk, code, hold=True)
+    end(first, status=TurnStatus.STOPPED)
+    sending.change_queue(alice.pk, code, "remove")
+    assert (row_of(code).draft, row_of(code).held) == ("two", False)
+    drafts.save_draft(alice.pk, code, "two and a half")
+    assert begin(alice, code, "two and a half").fresh
+
+
 def test_a_sender_who_has_not_seen_the_last_message_is_told(alice: User) -> None:
     code = new(alice)
     exchange(alice, code)
@@ -266,7 +342,8 @@ def test_a_stop_is_asked_for_once(alice: User) -> None:
     with pytest.raises(NothingToStop):
         sending.request_stop(alice.pk, code)
     accepted = begin(alice, code)
-    assert sending.request_stop(alice.pk, code) == (accepted.conversation_id, accepted.turn)
+    asked = (accepted.conversation_id, accepted.turn, False)
+    assert sending.request_stop(alice.pk, code) == asked
     first = Turn.objects.get(pk=accepted.turn).stop_requested_at
     sending.request_stop(alice.pk, code)
     assert Turn.objects.get(pk=accepted.turn).stop_requested_at == first

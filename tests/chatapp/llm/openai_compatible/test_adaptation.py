@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from chatapp.llm.client import ChatRequest
@@ -83,3 +85,50 @@ def test_nothing_is_left_out_that_was_not_sent() -> None:
 def test_other_refusals_change_nothing() -> None:
     error = RequestRefused(provider_message="Invalid temperature")
     assert objection(error, REQUEST, Adaptation()) is None
+
+
+CHOSEN = replace(REQUEST, temperature=0.2, reasoning_effort="high")
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter", "field"),
+    [
+        ("Unsupported parameter: 'temperature' is not supported with this model.", "temperature",
+         "supports_temperature"),
+        ("Unsupported value: 'temperature' does not support 0.2 with this model. Only the default "
+         "(1) value is supported.", "temperature", "supports_temperature"),
+        ("Unrecognized request argument supplied: reasoning_effort", "",
+         "supports_reasoning_effort"),
+        ("Extra inputs are not permitted", "body.reasoning_effort", "supports_reasoning_effort"),
+        ("Model grok-4 does not support parameter reasoningEffort.", "",
+         "supports_reasoning_effort"),
+        ('"llama3" does not support thinking', "", "supports_reasoning_effort"),
+    ],
+)  # fmt: skip
+def test_what_a_person_chose_is_left_out_where_it_is_refused(
+    words: str, parameter: str, field: str
+) -> None:
+    """Breaks when: a model that takes no temperature never answers somebody who set one."""
+    error = RequestRefused(provider_message=words, parameter=parameter)
+    changed = objection(error, CHOSEN, Adaptation())
+    assert changed == replace(Adaptation(), **{field: False})
+    assert changed.lessons(Adaptation(), CHOSEN) == [(field, False)]
+    name = field.removeprefix("supports_")
+    assert name in Adaptation().apply(CHOSEN)
+    assert name not in changed.apply(CHOSEN)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "temperature: range: 0..1",
+        "Invalid temperature value, the valid range of temperature is [0, 2.0]",
+        "body.temperature: Input should be less than or equal to 1.5",
+        "Unsupported value: 'reasoning_effort' does not support 'low' with this model. Supported "
+        "values are: 'medium'.",
+    ],
+)
+def test_who_chose_an_impossible_value_is_told(words: str) -> None:
+    """Breaks when: a value too high teaches that the model takes no temperature at all."""
+    error = RequestRefused(provider_message=words)
+    assert objection(error, CHOSEN, Adaptation()) is None

@@ -544,7 +544,7 @@ async def test_what_was_refused_in_passing_is_asked_for_again_and_taken(
 
     Breaks when: the client remembers a refusal for ever, or does not tell that it has passed.
     """
-    monkeypatch.setattr("chatapp.llm.openai_compatible.client.REMEMBERED", 0.0)
+    monkeypatch.setattr("chatapp.llm.openai_compatible.adaptation.REMEMBERED", 0.0)
     upstream.enqueue(failing(400, "response_format: try again later"))
     lessons = Lessons()
     client = make(on_learned=lessons)
@@ -565,7 +565,7 @@ async def test_what_is_refused_again_is_told_again(
     upstream: FakeUpstream, make: MakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the lesson is confirmed. Breaks when: only what is new to the client is told."""
-    monkeypatch.setattr("chatapp.llm.openai_compatible.client.REMEMBERED", 0.0)
+    monkeypatch.setattr("chatapp.llm.openai_compatible.adaptation.REMEMBERED", 0.0)
     upstream.handler = picky
     lessons = Lessons()
     client = make(on_learned=lessons)
@@ -619,7 +619,8 @@ async def test_models_that_cannot_be_had(
 
 
 async def test_many_streams_at_once(upstream: FakeUpstream, make: MakeClient) -> None:
-    client = make()
+    # Server and client share a loop here, so that a connection waits for all the others.
+    client = make(limits=Limits(connect=60))
     upstream.handler = lambda request: saying("one two three", seconds_a_word=0.02)
     replies = await asyncio.gather(*(client.complete(REQUEST) for _ in range(100)))
     assert {reply.text for reply in replies} == {"one two three"}

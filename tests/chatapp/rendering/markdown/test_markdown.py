@@ -13,10 +13,10 @@ from chatapp.rendering.markdown.blocks import _LINE, Environment, _parser, rende
 from chatapp.rendering.markdown.cost_estimate import LARGE, MESSAGE_BUDGET, estimate
 from chatapp.rendering.markdown.highlight import (
     _LANGUAGES,
-    HIGHLIGHT_BLOCK,
     HIGHLIGHT_LINE,
     HIGHLIGHT_MESSAGE,
     code_figure,
+    highlighted,
 )
 from chatapp.rendering.markdown.sanitise import TASK_CLASS, sanitise
 from tests.chatapp.rendering.inert import PAYLOADS, assert_inert
@@ -161,11 +161,11 @@ def test_a_language_is_escaped_and_cut() -> None:
 @pytest.mark.parametrize("language", sorted(_LANGUAGES))
 def test_each_known_language_has_a_lexer(language: str) -> None:
     code = "a = 1 # é\n"
-    assert_inert(sanitise(code_figure(code, language, highlighted=True, continued=False)))
+    assert_inert(sanitise(code_figure(highlighted(code, language), language, continued=False)))
 
 
 @pytest.mark.parametrize(
-    "code", ["x = 1\n" * (HIGHLIGHT_BLOCK // 6 + 1), "x" * (HIGHLIGHT_LINE + 1) + "\n"]
+    "code", ["x = 1\n" * (HIGHLIGHT_MESSAGE // 6 + 1), "x" * (HIGHLIGHT_LINE + 1) + "\n"]
 )
 def test_code_too_long_or_too_wide_stays_plain(code: str) -> None:
     assert "hl-" not in render(f"```python\n{code}```\n")

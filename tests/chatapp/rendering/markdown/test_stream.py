@@ -67,7 +67,10 @@ def in_chunks(text: str, cuts: list[int]) -> list[str]:
 def test_it_works() -> None:
     renderer = StreamRenderer()
     first = renderer.feed("# Head\n\nSome *wo")
-    assert (first.closed_html, first.open_html) == ("<h1>Head</h1>\n", "<p>Some *wo</p>\n")
+    assert (first.closed_html, first.open_html) == (
+        "<h1>Head</h1>\n",
+        "<p>Some <em>wo</em></p>\n",
+    )
     second = renderer.feed("rds*\n\nNext")
     assert (second.closed_html, second.open_html) == (
         "",
@@ -205,6 +208,22 @@ def test_a_long_fence_goes_on_as_a_fence() -> None:
     ]
     assert len(figures) > 1
     assert "<p>" not in closed + opened
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("```\nx = 1", "x = 1</code></pre></figure>\n"),
+        ("```\nx = 1\n", "x = 1\n</code></pre></figure>\n"),
+        ("```py\nx = 1", "1</span></code></pre></figure>\n"),
+    ],
+)
+def test_a_line_of_code_that_goes_on_is_not_broken(text: str, end: str) -> None:
+    """The caret stands at its end.
+
+    Breaks when: the parser's line break is left after an unfinished line.
+    """
+    assert StreamRenderer.split(text)[1].endswith(end)
 
 
 def test_a_long_table_goes_on_as_a_table() -> None:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from chatapp.rendering import labels
+from chatapp.rendering.words import labels
 from compression.types import ContextAction, SummaryStatus, Trigger
-
-
-def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
-    return {"trigger": trigger, "restored_from": restored_from, "instead_of": "manual"}
 
 
 @pytest.mark.parametrize(
@@ -26,18 +20,17 @@ def version(trigger: str, restored_from: int | None = None) -> dict[str, Any]:
     ],
 )
 def test_what_a_version_was_made_for(trigger: str, restored_from: int | None, said: str) -> None:
-    assert labels.cause(version(trigger, restored_from)) == said
+    assert labels.cause(trigger, restored_from, "threshold") == said
 
 
 def test_a_start_afresh_that_is_taken_back_took_no_summary_away() -> None:
     """Breaks when: what stood there before is not looked at."""
-    taken_back = {**version("restore", 0), "instead_of": "clear"}
-    assert labels.cause(taken_back) == "the new start undone"
+    assert labels.cause("restore", 0, "clear") == "the new start undone"
 
 
 def test_every_trigger_and_action_has_words() -> None:
     """Breaks when: one is added and shown by the name that the program has for it."""
-    assert all(labels.cause(version(one)) != one for one in Trigger)
+    assert all(labels.cause(one, None, "") != one for one in Trigger)
     for action in ContextAction:
         assert labels.done_first({"action": action, "reason": ""}) != action
 
