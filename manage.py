@@ -10,6 +10,9 @@ if __name__ == "__main__":
     # server looks again once it serves.
     if sys.argv[1:2] == ["serve"]:
         gc.disable()
+        from chatapp.deployment import event_loop
+
+        event_loop.install()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatapp.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
