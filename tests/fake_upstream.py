@@ -50,6 +50,7 @@ from tests.fake_scripts import (
     summary_delta,
     tokens,
 )
+from tests.ports import free_port
 
 Handler = Callable[[Json], Script]
 DEFAULT_MODELS: tuple[Json, ...] = ({"id": "fake-model", "object": "model", "max_model_len": 8192},)
@@ -127,7 +128,7 @@ class FakeUpstream:
         return self.chats[number - 1]
 
     async def start(self) -> None:
-        """Listen; the port is known afterwards."""
+        """Listen, at the same port each time; it is known afterwards."""
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.add_routes(
             [
@@ -141,9 +142,8 @@ class FakeUpstream:
         )
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        await site.start()
-        self._port = self._runner.addresses[0][1]
+        self._port = self._port or free_port()
+        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
 
     async def stop(self) -> None:
         """Close every connection and stop listening."""

@@ -29,7 +29,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from tests.browsers import ChromiumMissing, find_chromium
-from tests.servers import free_port
+from tests.ports import free_port
 
 #: Seconds that a service may take to answer; both take less than two on an idle computer.
 START_TIMEOUT = 60

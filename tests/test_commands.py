@@ -35,7 +35,8 @@ from chatapp.conversations.tools.servers import ServerAccess
 from chatapp.tools.mcp.client import open_session
 from tests.documents import COMPRESSION, blocks, documents, in_backticks
 from tests.json_client import JsonClient
-from tests.servers import ROOT, START_TIMEOUT, STOP_TIMEOUT, free_port, status_of
+from tests.ports import free_port
+from tests.servers import ROOT, START_TIMEOUT, STOP_TIMEOUT, status_of
 from tests.services import ensure_nginx, own_database, postgres, postgres_folder, redis
 from tests.upstreams import RunningUpstream, running_upstream
 

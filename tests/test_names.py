@@ -21,7 +21,8 @@ import pytest
 
 import compression
 from tests.documents import COMPRESSION, blocks
-from tests.servers import ROOT, free_port, server_environment
+from tests.ports import free_port
+from tests.servers import ROOT, server_environment
 
 # Of 3.14; ours must not take any of them away.
 LIBRARYS = {"_common", "bz2", "gzip", "lzma", "zlib", "zstd"}

@@ -28,7 +28,8 @@ from tests.fake_upstream import FakeUpstream
 from tests.faults.following import Follower, beside, cookies_of
 from tests.faults.world import LONG, answer, ended, held, send
 from tests.json_client import JsonClient
-from tests.servers import RunningServer, free_port, start_server
+from tests.ports import free_port
+from tests.servers import RunningServer, start_server
 from tests.services import redis
 
 STREAMS, MODEL = 20, "300-at-50"

@@ -22,7 +22,8 @@ from tests.browser.scripts import MARKDOWN
 from tests.chatapp.test_durability import answers
 from tests.faults.proxy import Proxy
 from tests.faults.world import until
-from tests.servers import RunningServer, free_port, start_server
+from tests.ports import free_port
+from tests.servers import RunningServer, start_server
 from tests.services import ensure_nginx
 from tests.upstreams import RunningUpstream
 

@@ -18,7 +18,8 @@ import pytest
 
 from tests.faults.following import beside, cookies_of
 from tests.json_client import Json, JsonClient
-from tests.servers import ROOT, RunningServer, free_port, status_of
+from tests.ports import free_port
+from tests.servers import ROOT, RunningServer, status_of
 from tests.upstreams import RunningUpstream, running_upstream
 
 Serve = Callable[..., RunningServer]

@@ -9,7 +9,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from chatapp import environment
-from tests.servers import ROOT, free_port, server_environment
+from tests.ports import free_port
+from tests.servers import ROOT, server_environment
 
 NAME = "PALIMPSEST_TEST_VALUE"
 

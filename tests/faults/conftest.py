@@ -11,7 +11,7 @@ import pytest
 from tests.fake_upstream import FakeUpstream
 from tests.faults.world import World, answer
 from tests.json_client import JsonClient
-from tests.servers import free_port
+from tests.ports import free_port
 from tests.services import own_database, postgres, redis
 
 

@@ -23,7 +23,8 @@ from tests.faults.following import Follower, replied, shown
 from tests.faults.proxy import Proxy
 from tests.faults.world import World, ended, holds, send, until
 from tests.json_client import JsonClient
-from tests.servers import RunningServer, free_port
+from tests.ports import free_port
+from tests.servers import RunningServer
 
 soak = pytest.mark.soak
 

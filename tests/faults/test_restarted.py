@@ -20,7 +20,8 @@ from tests.fake_upstream import FakeUpstream
 from tests.faults.following import beside
 from tests.faults.world import answer, send
 from tests.json_client import Json, JsonClient
-from tests.servers import RunningServer, free_port, start_server
+from tests.ports import free_port
+from tests.servers import RunningServer, start_server
 from tests.services import own_database, postgres, redis
 
 # Twenty people, each with one conversation open in so many tabs.

@@ -19,15 +19,8 @@ from websockets.exceptions import ConnectionClosed
 from chatapp.deployment import daphne as serving
 from tests.faults.following import cookies_of
 from tests.json_client import JsonClient
-from tests.servers import (
-    ROOT,
-    RunningServer,
-    ServerDied,
-    free_port,
-    manage,
-    start_server,
-    status_of,
-)
+from tests.ports import free_port
+from tests.servers import ROOT, RunningServer, ServerDied, manage, start_server, status_of
 
 Serve = Callable[..., RunningServer]
 

@@ -19,7 +19,8 @@ from chatapp.deployment import entrance
 from chatapp.deployment.many import proxy
 from chatapp.transfer.openai_messages import MAX_BYTES
 from tests.benchmarks._processes import sessions
-from tests.servers import RunningServer, free_port, manage, start_server, status_of
+from tests.ports import free_port
+from tests.servers import RunningServer, manage, start_server, status_of
 from tests.services import ensure_nginx
 
 MEGABYTE = 1024**2

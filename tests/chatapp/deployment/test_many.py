@@ -21,7 +21,8 @@ from websockets.asyncio.client import connect
 from tests.faults.database import Database
 from tests.faults.following import Follower, beside, replied
 from tests.json_client import Json, JsonClient
-from tests.servers import ROOT, START_TIMEOUT, free_port, server_environment
+from tests.ports import free_port
+from tests.servers import ROOT, START_TIMEOUT, server_environment
 from tests.services import ensure_nginx, own_database, postgres, redis
 from tests.upstreams import RunningUpstream, running_upstream
 

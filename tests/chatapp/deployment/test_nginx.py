@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from chatapp.deployment import daphne, entrance
 from chatapp.deployment.nginx import FOLDER, main, site
-from tests.servers import free_port
+from tests.ports import free_port
 from tests.services import ensure_nginx
 
 
