@@ -293,8 +293,9 @@ class Extracted:
 
     def __str__(self) -> str:
         why = self.reason[:1].lower() + self.reason[1:].rstrip(".")
-        messages = f"(messages {self.first_seq}–{self.through_seq})"
-        return f"part {self.part} of {self.parts} {messages} by extract: {why}"
+        where = f"messages {self.first_seq}–{self.through_seq}"
+        part = f"part {self.part} of {self.parts} ({where})" if self.parts > 1 else where
+        return f"{part} by extract: {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,11 @@ _OF_CLOUDS = (
 class AddressRefused(OSError):
     """A connection would go to an address that is not allowed; nothing was sent."""
 
+    def __init__(self, address: str, *, always: bool) -> None:
+        """``always``: the address is refused to everybody, not only because it is private."""
+        super().__init__(f"{address} is {'never connected to' if always else 'a private address'}")
+        self.always = always
+
 
 def may_connect(address: str, *, private: bool) -> bool:
     """Whether a connection may go to an IP address; with ``private`` also inside one's network.
@@ -84,5 +89,6 @@ class Reach:
         """
         family, kind, protocol, _, address = info
         if not may_connect(str(address[0]), private=self.private):
-            raise AddressRefused(f"{address[0]} is a private address")
+            always = not may_connect(str(address[0]), private=True)
+            raise AddressRefused(str(address[0]), always=always)
         return socket.socket(family, kind, protocol)

@@ -77,8 +77,6 @@ class SummaryBeside(SummaryChanges):
 
     def _strip(self, request: HttpRequest, summary: Any) -> list[Fact]:
         """What one has to know of a version before reading it; the rest is on its own page."""
-        retention = summary.retention
-        kept = "not known" if retention is None else share(retention)
         by_person = self.shown(summary.author.get_username()) if summary.author else ""
         page = self.conversation_url(request, summary)
         facts = [
@@ -87,7 +85,7 @@ class SummaryBeside(SummaryChanges):
             Fact(label="Cause", value=self.cause(summary)),
             Fact(label="Written by", value=by_person or self.maker(summary) or "the machine"),
             Fact(label="Stands for", value=covered(summary)),
-            Fact(label="Details kept", value=kept),
+            Fact(label="Details kept", value=self._kept(summary)),
             Fact(label="Made", value=moment(summary.created_at)),
             *([Fact(label="Conversation", value="All of it", url=page)] if page else []),
         ]
@@ -95,6 +93,14 @@ class SummaryBeside(SummaryChanges):
         if extract != "no":
             facts.append(Fact(label="Extract, without a model", value=self.shown(extract)))
         return facts
+
+    def _kept(self, summary: Any) -> str:
+        """The share of the details that the version had when it was judged, and what came since."""
+        if summary.retention is None:
+            return "not known"
+        missing = summary.audit.get("missing") if isinstance(summary.audit, Mapping) else ()
+        since = len(not_in(missing, "")) - len(not_in(missing, summary.text))
+        return share(summary.retention) + (f", and {since:,} added since" if since > 0 else "")
 
     def _line(self, line: Line, own: bool, said: Mapping[int, Said]) -> ShownLine:
         if line.section is None:

@@ -77,6 +77,12 @@ async def folded(
     return finished.draft.followed_by(part)
 
 
+def whole(items: Sequence[Item], reason: str) -> Extracted:
+    """All of ``items``, in order, as one part that the extract wrote because of ``reason``."""
+    first, last = items[0].seq, items[-1].seq
+    return Extracted(first_seq=first, through_seq=last, part=1, parts=1, reason=reason)
+
+
 async def _by_extract(
     extract: Summarizer,
     items: Sequence[Item],

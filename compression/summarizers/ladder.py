@@ -18,7 +18,7 @@ from compression.judging.probe import probed
 from compression.planning.parts import Finished
 from compression.ports import PartwiseSummarizer, Summarizer
 from compression.store import Base
-from compression.summarizers.folding import Aids, folded
+from compression.summarizers.folding import Aids, folded, whole
 from compression.types import Draft, Progress, Spent, SummaryStatus
 
 logger = logging.getLogger(__name__)
@@ -148,7 +148,9 @@ class Ladder:
             instead=instead,
         )
         by_model = not instead or finished is not None or not self._request.engine.summarizers
-        return replace(draft, degraded=not by_model)
+        if by_model:
+            return replace(draft, degraded=False)
+        return replace(draft, degraded=True, extracted=(whole(self._case.span.items, instead),))
 
     async def _note(
         self, error: SummarizerError, summarizer: Summarizer, draft: Draft | None

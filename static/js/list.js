@@ -58,6 +58,7 @@ export async function refresh() {
     group();
     list.scrollTop = top;
     if (focused) find(`[data-code="${focused}"] ${inMenu ? ".more" : "a"}`, list)?.focus();
+    if (find("#inside")) import("./inside.js").then(({ renew }) => renew(), () => undefined);
   } catch {
     // Offline: the banner says so, and the list is loaded again on return.
     return;

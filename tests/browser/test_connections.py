@@ -57,7 +57,7 @@ async def test_from_the_demos_note_to_a_reply_of_a_connected_model(
     await page.get_by_label("Address").fill(model.base_url)
     await page.get_by_label("Key", exact=True).fill("a-key")
     await page.get_by_label("Key", exact=True).press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("inside a private network")
+    await expect(page.get_by_role("alert")).to_contain_text("on this computer or in its network")
     assert await page.get_by_label("Address").input_value() == model.base_url
     assert await page.get_by_label("Key", exact=True).input_value() == ""
     assert await findings(page) == []

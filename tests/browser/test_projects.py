@@ -73,7 +73,8 @@ async def test_a_projects_life_by_keyboard(screen: Screen) -> None:
 async def test_a_conversation_is_moved_by_menu_and_by_drag(screen: Screen) -> None:
     """By keyboard, with Undo, and by the pointer.
 
-    Breaks when: a drop does nothing, or the menu of projects cannot be reached by keys.
+    Breaks when: a drop does nothing, the menu of projects cannot be reached by keys, or the
+    project's page has to be loaded again.
     """
     page = screen.page
     await make(page, "Birds")
@@ -101,7 +102,15 @@ async def test_a_conversation_is_moved_by_menu_and_by_drag(screen: Screen) -> No
     await page.keyboard.press("Escape")
     await in_navigation(page, "Birds").click()
     main = page.get_by_role("main")
-    await expect(main.get_by_role("link", name="Call this one turnstone")).to_be_visible()
+    listed = main.get_by_role("link", name="Call this one turnstone")
+    await expect(listed).to_be_visible()
+    # The project's own page follows what is done in the list beside it, and what is taken back.
+    await actions.press("Enter")
+    await page.get_by_role("button", name="Move to a project").press("Enter")
+    await menu.get_by_role("button", name="No project").press("Enter")
+    await expect(main.get_by_text("No conversations yet.")).to_be_visible()
+    await undo.press("Enter")
+    await expect(listed).to_be_visible()
     assert screen.complaints == []
 
 

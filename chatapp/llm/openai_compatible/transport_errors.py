@@ -62,10 +62,16 @@ def _known_cause(cause: BaseException, limits: Limits) -> LLMError | None:
     match cause:
         case httpx2.ConnectTimeout():
             return ServerTimeout.of("connect", limits.connect)
+        case AddressRefused(always=True):
+            return ServerUnreachable(
+                "The model server's address is one that is never connected to, such as those where "
+                "clouds keep the keys of their machines."
+            )
         case AddressRefused():
             return ServerUnreachable(
-                "The model server's address is inside a private network or on this computer, and "
-                "that is not allowed for it. An owner can allow it."
+                "The model server's address is on this computer or in its network, and this "
+                "connection may not lead there. If it is meant to, an owner can tick “On this "
+                "computer or in its network” when connecting it."
             )
         case httpx2.PoolTimeout():
             return ServerUnreachable(

@@ -428,13 +428,17 @@ def test_a_detail_is_added_with_the_sentence_that_holds_it(
 ) -> None:
     """And with its message, so that the new line can be looked up; then its chip is gone.
 
-    Breaks when: the bare detail is added, which nobody understands later.
+    Breaks when: the bare detail is added, which nobody understands later, or the share of details
+    that is shown takes no notice.
     """
+    assert "added since" not in page(client, review_path(summary))
     answer = post(client, summary, "chip", detail=DETAIL)
     new = Summary.objects.get(conversation=conversation, version=2)
     assert answer["Location"] == review_path(new)
     assert "- The part is called Only-in-the-Original-77, as you know. [1]" in new.text
-    assert f'value="{DETAIL}"' not in page(client, review_path(new))
+    after = page(client, review_path(new))
+    assert f'value="{DETAIL}"' not in after
+    assert ", and 1 added since" in after
     before = state(conversation)
     for other in ("two", "", SECRET):
         assert post(client, new, "chip", detail=other).status_code == 422

@@ -232,7 +232,7 @@ async def test_what_is_wrong_is_said_and_nothing_is_stored(
         assert "study" in page
         return page
 
-    assert "inside a private network" in await said(private_addresses="")
+    assert "on this computer or in its network" in await said(private_addresses="")
     assert "cannot be reached" in await said(address="http://127.0.0.1:9/v1")
     assert "Enter an address like" in await said(address="ftp://127.0.0.1/v1")
     assert "Enter an address like" in await said(address="http://me:word@127.0.0.1/v1")
