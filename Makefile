@@ -53,12 +53,13 @@ quick: $(VENV)/dev ## in under a minute: style, types, and tests without a runni
 
 test: $(VENV)/dev ## everything: lint, storage tests on PostgreSQL and Redis, the whole suite on SQLite
 	@$(PY) -m tests.services --chromium -- true
-	@failed=; \
-	echo "== Style, types, migrations, deployment"; \
-	$(MAKE) --no-print-directory lint || failed="$$failed lint"; \
+	@failed=; log=$$(mktemp); \
+	$(MAKE) --no-print-directory lint >$$log 2>&1 & lint=$$!; \
 	echo "== What stores or publishes, on PostgreSQL and Redis"; \
 	$(PY) -m tests.services --database --redis -- $(PYTEST) $(PARALLEL) -m "(storage or events) and not soak" \
 		|| failed="$$failed PostgreSQL-and-Redis"; \
+	echo "== Style, types, migrations, deployment, checked meanwhile"; \
+	wait $$lint || failed="$$failed lint"; cat $$log; rm -f $$log; \
 	echo "== The whole suite, on SQLite and the in-memory channel layer"; \
 	env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(PARALLEL) || failed="$$failed whole-suite"; \
 	if [ -n "$$failed" ]; then echo "make test failed in:$$failed"; exit 1; fi
