@@ -23,6 +23,9 @@ class Recorded(ModelAdmin):
     another's password, read as that person, delete their own account, and leave no trace.
     """
 
+    actions_on_top, actions_on_bottom = False, True
+    empty_value_display = "–"
+
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Record it in both logs."""
         entry = super().log_addition(request, obj, message)

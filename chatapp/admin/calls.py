@@ -38,7 +38,7 @@ class ModelCallAdmin(Shown):
     """Model calls. What was asked and answered shows only to people who may read messages."""
 
     list_display = (
-        moments("at"),
+        moments("at", "when"),
         "owner_name",
         "conversation_name",
         "what_for",

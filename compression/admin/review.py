@@ -61,10 +61,11 @@ def moment(at: datetime | None, otherwise: str = "") -> str:
     return format_html('<time datetime="{}">{}</time>', at.isoformat(), words)
 
 
-def moments(field: str) -> Callable[[Any], str]:
-    """A column of a list: the :func:`moment` of a field."""
+def moments(field: str, name: str = "") -> Callable[[Any], str]:
+    """A column of a list: the :func:`moment` of a field, which is called after it: "created"."""
+    description = name or field.removesuffix("_at").replace("_", " ")
 
-    @admin.display(description=field.replace("_", " "), ordering=field)
+    @admin.display(description=description, ordering=field)
     def column(row: Any) -> str:
         return moment(getattr(row, field))
 
@@ -82,6 +83,9 @@ class ReviewAdmin(ModelAdmin):
     """A read-only model: nothing is added, changed or deleted, neither singly nor in bulk."""
 
     actions = None
+    # What is done with chosen rows is offered below them, once some are chosen.
+    actions_on_top, actions_on_bottom = False, True
+    empty_value_display = "–"
     list_per_page = 50
     show_full_result_count = False
     review_template = "admin/compression/review.html"
@@ -90,7 +94,7 @@ class ReviewAdmin(ModelAdmin):
     """Lookups that links to the list use, besides those of its filters."""
 
     class Media:
-        css = {"all": ["compression/filters.css", "compression/review.css"]}
+        css = {"all": ["compression/filters.css", "compression/list.css", "compression/review.css"]}
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody may."""
