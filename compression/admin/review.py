@@ -22,6 +22,10 @@ else:
     ModelAdmin = admin.ModelAdmin
 
 
+#: The first choice of what to do with chosen rows.
+CHOOSE = (("", "choose one"),)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fact:
     """One line of a review page."""
@@ -95,6 +99,12 @@ class ReviewAdmin(ModelAdmin):
 
     class Media:
         css = {"all": ["compression/filters.css", "compression/list.css", "compression/review.css"]}
+
+    def get_action_choices(
+        self, request: HttpRequest, default_choices: Sequence[tuple[str, str]] = CHOOSE
+    ) -> list[tuple[str, str]]:
+        """What can be done with chosen rows, after words in place of a row of dashes."""
+        return super().get_action_choices(request, list(default_choices))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody may."""

@@ -22,8 +22,9 @@ for (const time of document.querySelectorAll("time[datetime]")) {
 
 const heads = [...document.querySelectorAll("#result_list thead th")];
 const names = heads.map((head) => head.querySelector(".text")?.textContent.trim() ?? "");
+const rows = [...document.querySelectorAll("#result_list tbody tr")];
 
-for (const row of document.querySelectorAll("#result_list tbody tr")) {
+for (const row of rows) {
   for (const [place, cell] of [...row.cells].entries()) {
     const said = cell.textContent.trim();
     const told = cell.querySelector(":scope > img[alt]")?.alt;
@@ -33,4 +34,12 @@ for (const row of document.querySelectorAll("#result_list tbody tr")) {
       cell.dataset.label = names[place];
     }
   }
+}
+
+// A column in which no row says anything only takes room.
+
+for (const [place, head] of heads.entries()) {
+  const cells = rows.map((row) => row.cells[place]);
+  if (cells.length < 2 || !cells.every((cell) => "empty" in cell.dataset)) continue;
+  for (const cell of [head, ...cells]) cell.hidden = true;
 }
