@@ -114,7 +114,8 @@ class ConversationAdmin(Shown):
         """The version in force, and the last message that it stands for; nothing without one."""
         if not conversation.compressed_through:
             return ""
-        return f"version {conversation.compression_version}, to {conversation.compressed_through:,}"
+        through = f"{conversation.compressed_through:,}"
+        return f"version {conversation.compression_version}, to message {through}"
 
     @admin.display(description="state", ordering="is_running")
     def state(self, conversation: Any) -> str:
