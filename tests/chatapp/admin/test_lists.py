@@ -115,4 +115,8 @@ def test_a_row_says_of_a_conversation_only_what_is_unusual(root: Client, alice: 
         if (cells := [re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<t[hd].*?</t[hd]>", row)])
     }
     assert said["a plain one"][1:5] == ["–", "2", "–", "–"]
-    assert said["a kept one"][2:5] == ["4", "version 1, to message 2", "summary by extract, deleted"]
+    assert said["a kept one"][2:5] == [
+        "4",
+        "version 1, to message 2",
+        "summary by extract, deleted",
+    ]
