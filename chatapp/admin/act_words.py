@@ -14,6 +14,7 @@ _WHOLE = {
     "Changed nothing.": "saved the {} as it was",
 }
 _CHANGED = "Changed "
+_RESET = "Reset what was learned: "
 _KINDS = ("user", "group", "model profile", "connection", "tool server")
 
 
@@ -28,5 +29,7 @@ def act_in_words(what: str) -> str:
         return _WHOLE[act].format(kind)
     if act.startswith(_CHANGED):
         return f"changed {act[len(_CHANGED) :].rstrip('.,')} of the {kind}"
+    if act.startswith(_RESET):
+        return f"reset what was learned of the {kind}: {act[len(_RESET) :].rstrip('.,')}"
     # The rest of an act that was too long for one record.
     return f"and {act.rstrip('.,')} of the {kind}" if kind in _KINDS and act else what

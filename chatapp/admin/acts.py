@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 
 from chatapp.conversations.access_log import record_act
+from compression.admin import CHOOSE
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -22,6 +23,13 @@ class Recorded(ModelAdmin):
     Django's own log is deleted with the account of the person who acted. Somebody could set
     another's password, read as that person, delete their own account, and leave no trace.
     """
+
+    actions_on_top, actions_on_bottom = False, True
+    empty_value_display = "–"
+
+    def get_action_choices(self, request: HttpRequest, default_choices: Any = CHOOSE) -> Any:
+        """What can be done with chosen rows, after words in place of a row of dashes."""
+        return super().get_action_choices(request, list(default_choices))
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Record it in both logs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -33,18 +34,31 @@ MOST_SHOWN = 200_000
 MOST_FAILURES = 5
 
 
+def _counted(field: str, name: str) -> Callable[[ModelCall], str]:
+    """A column of the list: a count of tokens, grouped; nothing if the server told none."""
+
+    @admin.display(description=name, ordering=field)
+    def column(call: ModelCall) -> str:
+        count = getattr(call, field)
+        return "" if count is None else f"{count:,}"
+
+    # Django names the column's cells after the function.
+    column.__name__ = field
+    return column
+
+
 @admin.register(ModelCall)
 class ModelCallAdmin(Shown):
     """Model calls. What was asked and answered shows only to people who may read messages."""
 
     list_display = (
-        moments("at"),
+        moments("at", "when"),
         "owner_name",
         "conversation_name",
         "what_for",
         "model_name",
-        "input_tokens",
-        "output_tokens",
+        _counted("input_tokens", "tokens read"),
+        _counted("output_tokens", "tokens written"),
         "cost",
         "seconds",
         "error_words",

@@ -56,11 +56,8 @@ class ConversationAdmin(Shown):
         "owner_name",
         "model_name",
         "messages_ever",
-        "compression_version",
-        "compressed_through",
-        "running",
-        "degraded",
-        "deleted",
+        "summarised",
+        "state",
         moments("updated_at"),
     )
     list_filter = (
@@ -112,20 +109,23 @@ class ConversationAdmin(Shown):
         """All messages, superseded ones included."""
         return conversation.next_seq - 1
 
-    @admin.display(ordering="is_running")
-    def running(self, conversation: Any) -> str:
-        """Whether it is being compressed now."""
-        return told(conversation.is_running)
+    @admin.display(description="summary", ordering="compressed_through")
+    def summarised(self, conversation: Conversation) -> str:
+        """The version in force, and the last message that it stands for; nothing without one."""
+        if not conversation.compressed_through:
+            return ""
+        through = f"{conversation.compressed_through:,}"
+        return f"version {conversation.compression_version}, to message {through}"
 
-    @admin.display(ordering="active_degraded")
-    def degraded(self, conversation: Any) -> str:
-        """Whether its summary was written without a model."""
-        return told(conversation.active_degraded)
-
-    @admin.display(ordering="deleted_at")
-    def deleted(self, conversation: Conversation) -> str:
-        """Whether its owner has deleted it."""
-        return told(conversation.deleted_at is not None)
+    @admin.display(description="state", ordering="is_running")
+    def state(self, conversation: Any) -> str:
+        """What is unusual about it: a compression under way, an extract, or its deletion."""
+        unusual = {
+            "compressing": conversation.is_running,
+            "summary by extract": conversation.active_degraded,
+            "deleted": conversation.deleted_at is not None,
+        }
+        return ", ".join(words for words, holds in unusual.items() if holds)
 
     def on_look(self, request: HttpRequest, obj: Any) -> None:
         """Record the look."""
@@ -180,11 +180,11 @@ class MessageAdmin(Shown):
     """Messages, of one conversation at a time."""
 
     list_display = (
-        "seq",
+        "number",
         "role",
         "excerpt",
         "status",
-        "token_count",
+        "tokens",
         "superseded",
         moments("created_at"),
     )
@@ -242,6 +242,16 @@ class MessageAdmin(Shown):
         for conversation in Conversation.objects.select_related("owner").filter(pk__in=shown):
             _record(request, conversation, "messages")
 
+    @admin.display(description="no.", ordering="seq")
+    def number(self, message: Message) -> int:
+        """Its number in the conversation."""
+        return message.seq
+
+    @admin.display(ordering="token_count")
+    def tokens(self, message: Message) -> int:
+        """Its size."""
+        return message.token_count
+
     @admin.display(description="text")
     def excerpt(self, message: Any) -> str:
         """The beginning of the text."""
@@ -291,7 +301,7 @@ class MessageAdmin(Shown):
 class AccessRecordAdmin(Shown):
     """Looks at other people's conversations, and changes made in the admin. Nobody edits these."""
 
-    list_display = (moments("at"), "looked", "did", "owned", "name")
+    list_display = (moments("at", "when"), "looked", "did", "owned", "name")
     list_filter = (LooksFilter, WhenFilter)
     search_fields = ("viewer_name", "owner_name")
     ordering = ("-at", "-pk")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 else:
     DjangoUserAdmin = UserAdmin
 
+# Django calls this part of its pages after its own two jobs.
+apps.get_app_config("auth").verbose_name = "People"
 admin.site.unregister(User)
 admin.site.unregister(Group)
 

@@ -106,7 +106,7 @@ class ModelProfileAdmin(Recorded, ModelAdmin):
         """The model's name, which is the server's text."""
         return visible(profile.name)
 
-    @admin.display(description="updated at", ordering="updated_at")
+    @admin.display(description="updated", ordering="updated_at")
     def updated(self, profile: ModelProfile) -> str:
         """Time of the last change, by a person or by a server's figure."""
         return moment(profile.updated_at)

@@ -4,11 +4,12 @@ from compression.admin.changes import number_of
 from compression.admin.facts import covered
 from compression.admin.filters import CHIP, EitherFilter, RunningFilter, ShownValuesFilter
 from compression.admin.lines import Said
-from compression.admin.review import Fact, ReviewAdmin, moment, moments, told
+from compression.admin.review import CHOOSE, Fact, ReviewAdmin, moment, moments, told
 from compression.admin.summaries import SummaryReviewAdmin
 
 __all__ = [
     "CHIP",
+    "CHOOSE",
     "EitherFilter",
     "Fact",
     "ReviewAdmin",

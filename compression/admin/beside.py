@@ -18,6 +18,7 @@ from compression.admin.lines import (
     ShownLine,
     ShownSection,
     ShownSource,
+    citing,
     comes_from,
     not_in,
     role_words,
@@ -47,15 +48,18 @@ class SummaryBeside(SummaryChanges):
         if said:
             self.on_messages(request, summary)
         shown = [self._line(line, line in own, said) for line in lines]
+        sections = self._sections(lines, shown)
         versions = self._versions(summary)
         active = summary.status == SummaryStatus.ACTIVE
         changeable = self.has_change_permission(request, summary) and active
         compared = self._compared(summary)
         return {
             "reason": self.shown(summary.reason),
+            # What only the messages have stands below the lines, to be added from there.
+            "audit": self.audit_listings(request, summary, with_missing=False),
             "strip": self._strip(request, summary),
-            "sections": self._sections(lines, shown),
-            "sources": self._sources(request, summary, shown, said),
+            "sections": sections,
+            "sources": self._sources(request, summary, sections, said),
             "may_read": may_read,
             "may_review": self.has_change_permission(request, summary),
             "models": [(one, self.shown(one)) for one in self.models(request, summary)]
@@ -80,7 +84,6 @@ class SummaryBeside(SummaryChanges):
         by_person = self.shown(summary.author.get_username()) if summary.author else ""
         page = self.conversation_url(request, summary)
         facts = [
-            Fact(label="Version", value=summary.version or "a refused draft"),
             Fact(label="Status", value=self.became(summary)),
             Fact(label="Cause", value=self.cause(summary)),
             Fact(label="Written by", value=by_person or self.maker(summary) or "the machine"),
@@ -132,13 +135,10 @@ class SummaryBeside(SummaryChanges):
         self,
         request: HttpRequest,
         summary: Any,
-        lines: Sequence[ShownLine],
+        sections: Sequence[ShownSection],
         said: Mapping[int, Said],
     ) -> list[ShownSource]:
-        keys: dict[int, list[str]] = {seq: [] for seq in said}
-        for line in lines:
-            for seq in line.seqs:
-                keys[seq].append(line.key)
+        lines = citing(sections)
         return [
             ShownSource(
                 seq=one.seq,
@@ -146,7 +146,7 @@ class SummaryBeside(SummaryChanges):
                 text=self.shown(one.text[:EXCERPT]),
                 cut=len(one.text) > EXCERPT,
                 url=self.message_url(request, summary, one.seq),
-                keys=tuple(keys[one.seq]),
+                lines=tuple(lines.get(one.seq, ())),
             )
             for one in said.values()
         ]

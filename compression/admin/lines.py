@@ -51,6 +51,16 @@ class ShownSection:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CitingLine:
+    """A line that comes from a message, as that message names it."""
+
+    key: str
+    name: str
+    """Its heading, with a number from the second line of that heading on."""
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShownSource:
     """One message on the page."""
 
@@ -59,7 +69,7 @@ class ShownSource:
     text: str
     cut: bool
     url: str
-    keys: tuple[str, ...]
+    lines: tuple[CitingLine, ...]
     """The lines that come from it."""
 
 
@@ -108,6 +118,20 @@ def comes_from(line: Line, shown: Mapping[int, Said]) -> tuple[int, ...]:
         first, last = line.sources[0], line.sources[-1]
         return tuple(seq for seq in shown if first <= seq <= last)
     return tuple(seq for seq in line.sources if seq in shown)
+
+
+def citing(sections: Sequence[ShownSection]) -> dict[int, list[CitingLine]]:
+    """The lines that come from each message on the page."""
+    found: dict[int, list[CitingLine]] = {}
+    for section in sections:
+        numbers: dict[int, int] = {}
+        for line in section.lines:
+            for seq in line.seqs:
+                numbers[seq] = number = numbers.get(seq, 0) + 1
+                name = section.heading if number == 1 else f"{section.heading} {number}"
+                one = CitingLine(key=line.key, name=name, text=line.text)
+                found.setdefault(seq, []).append(one)
+    return found
 
 
 def role_words(role: str) -> str:

@@ -22,6 +22,10 @@ else:
     ModelAdmin = admin.ModelAdmin
 
 
+#: The first choice of what to do with chosen rows.
+CHOOSE = (("", "choose one"),)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fact:
     """One line of a review page."""
@@ -61,10 +65,11 @@ def moment(at: datetime | None, otherwise: str = "") -> str:
     return format_html('<time datetime="{}">{}</time>', at.isoformat(), words)
 
 
-def moments(field: str) -> Callable[[Any], str]:
-    """A column of a list: the :func:`moment` of a field."""
+def moments(field: str, name: str = "") -> Callable[[Any], str]:
+    """A column of a list: the :func:`moment` of a field, which is called after it: "created"."""
+    description = name or field.removesuffix("_at").replace("_", " ")
 
-    @admin.display(description=field.replace("_", " "), ordering=field)
+    @admin.display(description=description, ordering=field)
     def column(row: Any) -> str:
         return moment(getattr(row, field))
 
@@ -82,6 +87,9 @@ class ReviewAdmin(ModelAdmin):
     """A read-only model: nothing is added, changed or deleted, neither singly nor in bulk."""
 
     actions = None
+    # What is done with chosen rows is offered below them, once some are chosen.
+    actions_on_top, actions_on_bottom = False, True
+    empty_value_display = "–"
     list_per_page = 50
     show_full_result_count = False
     review_template = "admin/compression/review.html"
@@ -90,7 +98,13 @@ class ReviewAdmin(ModelAdmin):
     """Lookups that links to the list use, besides those of its filters."""
 
     class Media:
-        css = {"all": ["compression/filters.css", "compression/review.css"]}
+        css = {"all": ["compression/filters.css", "compression/list.css", "compression/review.css"]}
+
+    def get_action_choices(
+        self, request: HttpRequest, default_choices: Sequence[tuple[str, str]] = CHOOSE
+    ) -> list[tuple[str, str]]:
+        """What can be done with chosen rows, after words in place of a row of dashes."""
+        return super().get_action_choices(request, list(default_choices))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Nobody may."""

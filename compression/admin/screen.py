@@ -159,7 +159,9 @@ class ReviewScreen(SummaryBeside):
             **self.admin_site.each_context(request),
             **self.review(request, obj),
             **beside,
-            "subtitle": "",
+            "subtitle": f"Review of version {obj.version}"
+            if obj.version
+            else "Review of an attempt",
             # Nothing stands beside the summary and its messages.
             "is_nav_sidebar_enabled": False,
             "opts": self.opts,

@@ -122,7 +122,9 @@ class SummaryPage(SummaryColumns):
             for entry in ledger.entries[:LINES]
         ]
 
-    def audit_listings(self, request: HttpRequest, summary: Any) -> dict[str, Any]:
+    def audit_listings(
+        self, request: HttpRequest, summary: Any, *, with_missing: bool = True
+    ) -> dict[str, Any]:
         """The audit in words and lists; empty when the version has none."""
         audit: Mapping[str, Any] = summary.audit or {}
         if "salient" not in audit:
@@ -134,7 +136,7 @@ class SummaryPage(SummaryColumns):
             "dropped": "Refused",
             "notes": "Notes",
         }
-        if not self.may_see_missing(request):
+        if not with_missing or not self.may_see_missing(request):
             del titles["missing"]
         return {
             "sentence": f"{retained:,} of {salient:,} salient items (numbers, names, paths, "

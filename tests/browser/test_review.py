@@ -268,9 +268,12 @@ async def test_a_summary_is_reviewed_on_a_phone(
     await summarised(context, server, 3)
     page = await context.new_page()
     await page.set_viewport_size({"width": 390, "height": 844})
-    for path in ("/admin/", LIST, f"{LIST}figures/"):
+    lists = ("chatapp/conversation/", "chatapp/modelcall/", "auth/user/")
+    for path in ("/admin/", LIST, f"{LIST}figures/", *(f"/admin/{one}" for one in lists)):
         await page.goto(path)
         assert await wider(page) == []
+        for row in await page.locator("#result_list tbody tr").all():
+            assert await row.evaluate("one => getComputedStyle(one).display") == "flex", path
     page = await opened(context)
     assert await wider(page) == []
     first = await page.locator("[data-line]").first.bounding_box()
@@ -282,6 +285,9 @@ async def test_a_summary_is_reviewed_on_a_phone(
     await line.scroll_into_view_if_needed()
     await line.locator(".text").click()
     await expect(line).to_have_class(re.compile("lit"))
+    chosen = await page.locator(".summary-sources").bounding_box()
+    assert chosen is not None
+    assert chosen["height"] <= 844 / 3
     message = page.locator("[data-seq].lit").first
     await expect(message).to_be_in_viewport()
     await message.locator(".text").click()
@@ -311,6 +317,29 @@ async def test_the_list_fits_its_width(context: BrowserContext, server: RunningS
         table = page.locator("#changelist .results")
         assert await table.evaluate("one => one.scrollWidth <= one.clientWidth")
         assert await wider(page) == []
+
+
+async def test_a_list_gives_room_to_what_is_said(
+    context: BrowserContext, server: RunningServer
+) -> None:
+    """A time of today is its hour, and the day is told on pointing; a column in which no row says
+    anything is left out; what can be done with rows comes once one is chosen.
+
+    Breaks when: the script of the lists does not run, or a rule of Django's outranks ours.
+    """
+    await summarised(context, server, 2)
+    page = await context.new_page()
+    await page.goto("/admin/chatapp/conversation/")
+    time = page.locator("#result_list time").first
+    await expect(time).to_have_text(re.compile(r"^\d+:\d\d\s[AP]M$"))
+    await expect(time).to_have_attribute("title", re.compile(r"20\d\d"))
+    await expect(page.get_by_role("columnheader", name="Messages")).to_be_visible()
+    await expect(page.get_by_role("columnheader", name="State")).to_be_hidden()
+    await page.goto(LIST)
+    action = page.get_by_role("combobox", name="Action")
+    await expect(action).to_be_hidden()
+    await page.locator(".action-select").first.check()
+    await expect(action).to_be_in_viewport()
 
 
 async def test_many_are_approved_at_once(context: BrowserContext, server: RunningServer) -> None:

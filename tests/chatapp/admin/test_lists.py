@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from chatapp.models import Summary
+from chatapp.models import Conversation, Summary
 from compression.admin.states import ICONS, STATES, state_of
 from compression.models import Review
 from compression.types import SummaryStatus
@@ -100,3 +100,23 @@ def test_conversations_are_told_apart_by_whether_they_are_deleted(
     assert ("it went" in text, "it stays" in text) == (True, False)
     text = page(root, f"{BASE}conversation/?deleted=no")
     assert ("it went" in text, "it stays" in text) == (False, True)
+
+
+def test_a_row_says_of_a_conversation_only_what_is_unusual(root: Client, alice: User) -> None:
+    """Breaks when: zeros and dashes in columns of their own stand for what is usual."""
+    conversation_of(alice, "plain", "two", title="a plain one")
+    kept = conversation_of(alice, "kept", "two", "three", "four", title="a kept one")
+    summarise(kept, "x", degraded=True)
+    Conversation.objects.filter(pk=kept.pk).update(deleted_at=timezone.now())
+    text = page(root, f"{BASE}conversation/").partition('id="result_list"')[2]
+    said = {
+        cells[0]: cells[1:]
+        for row in re.findall(r"<tr>(.*?)</tr>", text.partition("<tbody>")[2], re.DOTALL)
+        if (cells := [re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<t[hd].*?</t[hd]>", row)])
+    }
+    assert said["a plain one"][1:5] == ["–", "2", "–", "–"]
+    assert said["a kept one"][2:5] == [
+        "4",
+        "version 1, to message 2",
+        "summary by extract, deleted",
+    ]

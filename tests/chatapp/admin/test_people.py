@@ -253,6 +253,10 @@ def test_records_are_told_apart_by_looks_and_changes(root: User) -> None:
         ("user: Changed Email address.", "changed Email address of the user"),
         ("user: Changed Username, First name,", "changed Username, First name of the user"),
         ("user: Active and Date joined.", "and Active and Date joined of the user"),
+        (
+            "model profile: Reset what was learned: window, calibration.",
+            "reset what was learned of the model profile: window, calibration",
+        ),
         ("summary", "read a summary"),
         ("rewrote a line, which made version 4", "rewrote a line, which made version 4"),
     ],

@@ -109,6 +109,26 @@ def test_it_works(client: Client, summary: Summary) -> None:
     assert "nav-sidebar" not in text
 
 
+def test_a_message_names_the_lines_that_come_from_it(client: Client, summary: Summary) -> None:
+    """By their heading, and from the second on with a number.
+
+    Breaks when: the links say nothing of where they lead.
+    """
+    text = page(client, review_path(summary))
+    source = text.partition('data-seq="1"')[2].partition("</li>")[0]
+    links = re.findall(r'href="#line-(\w+)" title="([^"]+)">\s*([^<]*?)\s*</a>', source)
+    assert links == [("e1", "Use spaces", "Decisions,"), ("e2", "Ship on Friday", "Decisions 2")]
+
+
+def test_what_only_the_messages_have_is_said_once(client: Client, summary: Summary) -> None:
+    """Breaks when: the audit's list repeats the details that can be added above it."""
+    text = page(client, review_path(summary))
+    audit = text.partition("What the audit found")[2]
+    assert "an evicted line" in audit
+    assert "Only in the originals" not in audit
+    assert DETAIL not in audit
+
+
 def test_a05_who_may_see_summaries_only_sees_no_message(
     summary: Summary, conversation: Conversation
 ) -> None:
