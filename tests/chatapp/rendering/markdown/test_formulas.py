@@ -41,6 +41,14 @@ def test_the_index_of_an_accented_letter_stands_beside_it(source: str, elements:
     assert ("munderover" in html) == ("munderover" in elements)
 
 
+def test_between_a_function_and_its_argument_there_is_a_space() -> None:
+    """Breaks when: the invisible sign that docutils puts there is shown as a code in brackets."""
+    html = render(r"\(\log m + \sin(x)\)")
+    assert "U+2061" not in html
+    assert '<mi>log</mi><mspace width="0.17em"></mspace><mi>m</mi>' in html
+    assert '<mi>sin</mi><mspace width="0"></mspace><mo' in html
+
+
 @pytest.mark.parametrize(
     "text",
     [
