@@ -16,7 +16,7 @@ def line_of(text: str, seconds: float | None = 2.0) -> str:
 
 
 def test_a_result_says_whose_it_is_and_how_long_it_took() -> None:
-    """Breaks when: of several results in a row, which have no heading to be seen, none has a name."""
+    """Breaks when: several results in a row, whose headings are hidden, cannot be told apart."""
     took = '<span class="figures">after 2.0 s</span>'
     assert line_of("3 notes") == f"Result from notes__add {took}"
     assert line_of("3 notes", None) == "Result from notes__add"
