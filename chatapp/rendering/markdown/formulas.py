@@ -40,6 +40,9 @@ _array = re.compile(r"\\begin\{array\} *\{[lcr ]*\}")
 _digits = re.compile(r"(\\[dt]?frac) ?(\d) ?(\d)")
 #: The invisible sign between a function and its argument: a thin space, but none before a bracket.
 _application = re.compile(r"<mo>&ApplyFunction;</mo>(<mo|<mrow><mo)?")
+#: Before a function there is one too, after a letter or a number.
+_function = re.compile(r"(?<=</m[in]>)(?=<mi[^>]*>[a-z]+</mi><mo>&ApplyFunction;)")
+_THIN: Final = '<mspace width="0.17em"></mspace>'
 #: A space of any width could push the page apart; an optional argument that contains ``\]`` takes
 #: docutils 2^n steps.
 _refused = re.compile(r"\\[hm]space|\\\]")
@@ -62,7 +65,7 @@ def formula(source: str, *, display: bool) -> str:
         if not len(root) or _depth(root) > _DEPTH:
             return ""
         _index_accented(root)
-        html: str = _application.sub(_spaced, root.toxml())
+        html = _application.sub(_spaced, _function.sub(_THIN, root.toxml()))
     except Exception:
         # It raises many kinds of errors, such as an AttributeError for a brace too many.
         return ""
@@ -90,8 +93,8 @@ def _in_known_words(source: str, *, display: bool) -> str:
 
 
 def _spaced(application: re.Match[str]) -> str:
-    bracket = application[1] or ""
-    return f'<mspace width="{"0" if bracket else "0.17em"}"></mspace>{bracket}'
+    bracket = application[1]
+    return f'<mspace width="0"></mspace>{bracket}' if bracket else _THIN
 
 
 def _index_accented(root: MathElement) -> None:
