@@ -49,7 +49,7 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
     count = f"{tokens:,}" if tokens else f"~{turn.ruler_tokens:,}" if turn.ruler_tokens else ""
     after = f" after {count} token{'' if count in {'1', '~1'} else 's'}" if count else ""
     sentences = {
-        "stopped": f"Stopped{after}.",
+        "stopped": f"Stopped{after or ' before the first word'}.",
         "interrupted": f"Interrupted{after}: the server stopped while this was being written.",
         "truncated": f"Cut off{after}: the reply reached the model's length limit.",
         "filtered": "The model server's content filter ended this reply.",
@@ -63,8 +63,6 @@ def outcome_of(turn: TurnView | None) -> Outcome | None:
         said = f"{sentences['truncated']} {said}"
     # Only text can be continued; reasoning alone, or nothing, is answered again.
     can_continue = bool(error.get("partial_kept", turn.ruler_tokens))
-    if error and can_continue:
-        said = f"{said} Continue goes on from the text so far."
     return Outcome(
         status=turn.status,
         sentence=said,

@@ -104,8 +104,8 @@ function clicked(event) {
 function tick() {
   const now = Date.now();
   for (const span of all("[data-since]")) {
-    const seconds = Math.max(0, Math.floor((now - Date.parse(span.dataset.since)) / 1000));
-    span.textContent = ` · ${seconds} s`;
+    const seconds = Math.floor((now - Date.parse(span.dataset.since)) / 1000);
+    if (seconds > 1) span.textContent = ` · ${seconds} s`;
   }
   for (const line of all("[data-retry-after]")) {
     line.dataset.from ||= new Date(now).toISOString();

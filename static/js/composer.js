@@ -58,6 +58,7 @@ function movedOn(id, text, message) {
     { label: "Send as branch" },
   ]);
   const [, branch] = all(".buttons button", card);
+  card.classList.add("amber");
   branch.addEventListener("click", async () => {
     // The text may have been changed since; a changed text needs a new identifier.
     const words = box.value;

@@ -7,7 +7,7 @@ const LETS_GO = 3; // pixels of upward scroll that stop the following
 const PILL_BEYOND = 200;
 
 const pill = find("#new-text");
-let following = true;
+let following = !find("#empty"); // What a conversation begins with is read from its top.
 let fresh = false; // There is new text below, not yet shown to the reader.
 let seen = {}; // The scroller at the last look: its position, its height, the height of its content.
 let scheduled = false;
@@ -143,8 +143,8 @@ export function start() {
     if (following) toEnd();
   });
   const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
-  if (!sought) toEnd();
-  else {
+  if (!sought && following) toEnd();
+  else if (sought) {
     // Opened at a search hit.
     following = false;
     const show = () => (find(`${location.hash} mark`) || find(location.hash)).scrollIntoView({ block: "center" });

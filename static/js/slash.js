@@ -125,8 +125,9 @@ function suggest() {
       return make(
         "li",
         { role: "option", id: `command-${name}`, "data-name": name, "aria-selected": "false" },
-        make("code", {}, `/${name}`),
-        `${term.textContent.trim().slice(name.length + 1)} ${term.nextElementSibling.textContent.trim()}`,
+        make("code", {}, term.textContent),
+        " ",
+        make("span", {}, term.nextElementSibling.textContent),
       );
     }),
   );

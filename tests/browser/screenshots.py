@@ -19,6 +19,7 @@ from tests.browser import (
     pictures_of_menus,
     pictures_of_outline,
     pictures_of_projects,
+    pictures_of_reading,
     pictures_of_review,
     pictures_of_settings,
     pictures_of_tools,
@@ -39,6 +40,7 @@ async def take(browser: Browser, product: RunningServer, model: RunningUpstream)
     )
     screen = Screen(await context.new_page())
     await pictures.of_replies(screen, model)
+    await pictures_of_reading.of_long_reading(screen, model)
     await pictures.of_refusals(screen, model)
     await pictures.of_a_full_window(screen, model)
     await pictures.of_a_nearly_full_conversation(screen)

@@ -30,6 +30,16 @@ async def test_empty_a_starter_fills_the_box_and_does_not_send(screen: Screen) -
     await starter.click()
     await expect(screen.box).to_have_value(re.compile("REST API"))
     await expect(screen.articles).to_have_count(0)
+    # Which model will answer is said before the first message.
+    await expect(screen.page.locator(".top .model")).to_have_text("fake-model")
+
+
+async def test_empty_on_a_small_screen_is_read_from_its_top(screen: Screen) -> None:
+    """Breaks when: a page with nothing to follow is scrolled to its end."""
+    await screen.page.set_viewport_size({"width": 390, "height": 500})
+    await screen.page.reload()
+    await expect(screen.box).to_be_focused()
+    await expect(screen.page.get_by_text("never runs out of page")).to_be_in_viewport(ratio=1)
 
 
 async def test_waiting_says_for_whom_and_can_be_stopped(
@@ -197,16 +207,19 @@ async def test_an_error_says_what_now_and_counts_down(
 
 
 async def test_a_reply_that_breaks_keeps_its_text(screen: Screen, model: RunningUpstream) -> None:
-    """Breaks when: the card does not name the button that goes on from that text."""
+    """Breaks when: the card does not name the button that goes on from that text, or names it still
+    when the conversation has gone on without it."""
     await screen.ask("Hello.")
     model.script({"steps": [{"text": "The beginning of an answer"}, {"delay": 0.5}, {"cut": True}]})
     await screen.send("Go on.")
     await expect(screen.page.get_by_role("alert")).to_be_visible()
     await expect(screen.articles.last).to_contain_text("The beginning of an answer")
     await expect(screen.button("Continue")).to_be_visible()
-    await expect(screen.page.get_by_role("alert")).to_contain_text(
-        "Continue goes on from the text so far."
-    )
+    sentence = screen.page.get_by_text("Continue goes on from the text so far.")
+    await expect(screen.page.get_by_role("alert").filter(has=sentence)).to_be_visible()
+    await screen.ask("And now?")
+    await expect(screen.page.get_by_text("broke off before it was finished")).to_be_visible()
+    await expect(sentence).to_be_hidden()
 
 
 async def test_offline_is_said_and_the_box_stays_on(screen: Screen) -> None:

@@ -38,6 +38,11 @@ _single_row = re.compile(r"\\(?:begin|end)\{(?:equation|math|displaymath)\*?\}")
 _rows = re.compile(r"\\(begin|end)\{(?:align|gather|split|gathered|multline|eqnarray)\*?\}")
 _array = re.compile(r"\\begin\{array\} *\{[lcr ]*\}")
 _digits = re.compile(r"(\\[dt]?frac) ?(\d) ?(\d)")
+#: The invisible sign between a function and its argument: a thin space, but none before a bracket.
+_application = re.compile(r"<mo>&ApplyFunction;</mo>(<mo|<mrow><mo)?")
+#: Before a function there is one too, after a letter or a number.
+_function = re.compile(r"(?<=</m[in]>)(?=<mi[^>]*>[a-z]+</mi><mo>&ApplyFunction;)")
+_THIN: Final = '<mspace width="0.17em"></mspace>'
 #: A space of any width could push the page apart; an optional argument that contains ``\]`` takes
 #: docutils 2^n steps.
 _refused = re.compile(r"\\[hm]space|\\\]")
@@ -60,7 +65,7 @@ def formula(source: str, *, display: bool) -> str:
         if not len(root) or _depth(root) > _DEPTH:
             return ""
         _index_accented(root)
-        html: str = root.toxml()
+        html = _application.sub(_spaced, _function.sub(_THIN, root.toxml()))
     except Exception:
         # It raises many kinds of errors, such as an AttributeError for a brace too many.
         return ""
@@ -85,6 +90,11 @@ def _in_known_words(source: str, *, display: bool) -> str:
     if display and r"\\" in toplevel_code(source):
         source = rf"\begin{{aligned}}{source}\end{{aligned}}"
     return source.replace("\t", " ")
+
+
+def _spaced(application: re.Match[str]) -> str:
+    bracket = application[1]
+    return f'<mspace width="0"></mspace>{bracket}' if bracket else _THIN
 
 
 def _index_accented(root: MathElement) -> None:

@@ -281,7 +281,7 @@ class TestOutcomes:
     def test_without_a_bill_the_ruler_says_about_how_many(self) -> None:
         assert "Stopped after ~312 tokens." in self.finished("stopped", ruler_tokens=312)
         assert "Stopped after ~1 token." in self.finished("stopped", ruler_tokens=1)
-        assert "Stopped." in self.finished("stopped")
+        assert "Stopped before the first word." in self.finished("stopped")
 
     @pytest.mark.parametrize("status", ["stopped", "interrupted", "truncated", "failed"])
     def test_what_has_no_text_is_not_offered_to_be_continued(self, status: str) -> None:

@@ -41,6 +41,15 @@ def test_the_index_of_an_accented_letter_stands_beside_it(source: str, elements:
     assert ("munderover" in html) == ("munderover" in elements)
 
 
+def test_a_function_has_a_space_before_it_and_before_its_argument() -> None:
+    """Breaks when: the invisible sign that docutils puts there is shown as a code in brackets."""
+    html = render(r"\(n \log m + \sin(x)\)")
+    thin = '<mspace width="0.17em"></mspace>'
+    assert "U+2061" not in html
+    assert f"<mi>n</mi>{thin}<mi>log</mi>{thin}<mi>m</mi>" in html
+    assert '<mo>+</mo><mi>sin</mi><mspace width="0"></mspace><mo' in html
+
+
 @pytest.mark.parametrize(
     "text",
     [
