@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
+from chatapp.conversations.model_calls.listing import CallView
 from chatapp.rendering.markdown.highlight import highlighted, is_highlighted
 from chatapp.rendering.words import labels
 from chatapp.text.safety import visible
@@ -37,6 +40,12 @@ def dollars(cost: float | None) -> str:
     if cost is None:
         return ""
     return f"${cost:,.2f}" if cost == 0 or cost >= 1 else f"${cost:.2g}"
+
+
+@register.filter
+def has_costs(calls: Iterable[CallView]) -> bool:
+    """Whether the price of any of these calls is known."""
+    return any(one.cost is not None for one in calls)
 
 
 @register.filter

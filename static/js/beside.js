@@ -17,7 +17,10 @@ document.addEventListener("keydown", (event) => {
 for (const time of all("main time[datetime]")) {
   const date = new Date(time.dateTime);
   const exact = date.toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
-  time.textContent = "ago" in time.dataset ? ago(date) : exact;
-  if ("ago" in time.dataset) time.title = exact;
+  const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+  const brief = () => date.toLocaleString([], { year, month: "short", day: "numeric", hour: "numeric", minute: "2-digit" });
+  const shorter = "ago" in time.dataset ? ago(date) : "brief" in time.dataset && brief();
+  time.textContent = shorter || exact;
+  if (shorter) time.title = exact;
 }
 shell.start();

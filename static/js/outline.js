@@ -20,7 +20,7 @@ const seek = make("button", { type: "button", className: "link", "data-action": 
 const said = make("p", { className: "hint", role: "status" });
 const panel = make(
   "aside",
-  { id: "outline", "aria-label": "Outline", hidden: true },
+  { id: "outline", "data-swipe": "down", "aria-label": "Outline", hidden: true },
   make("header", {}, make("h2", {}, "Outline"), seek, close),
   said,
   body,

@@ -24,6 +24,9 @@ const go = (address) => location.assign(address);
 const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 const holds = (text, words) => words.every((word) => text.toLowerCase().includes(word));
 
+/** The length of what is marked from `at` on: the whole word, as the server marks it. */
+const reach = (text, at, length) => length + /^[\p{L}\p{N}]*/u.exec(text.slice(at + length))[0].length;
+
 /** A text with its first occurrence of each word marked, as parts like the server's. */
 function partsOf(text, words) {
   const lower = text.toLowerCase();
@@ -33,8 +36,9 @@ function partsOf(text, words) {
   let end = 0;
   for (const [at, length] of spots.filter(([at]) => at >= 0).sort(([a], [b]) => a - b)) {
     if (at < end) continue;
-    parts.push({ text: text.slice(end, at) }, { text: text.slice(at, at + length), marked: true });
-    end = at + length;
+    const last = at + reach(text, at, length);
+    parts.push({ text: text.slice(end, at) }, { text: text.slice(at, last), marked: true });
+    end = last;
   }
   return [...parts, { text: text.slice(end) }];
 }
@@ -43,8 +47,9 @@ const label = (parts) =>
   make("span", { className: "label", dir: "auto" }, ...parts.map((one) => (one.marked ? make("mark", {}, one.text) : one.text)));
 
 function conversations(words) {
-  const listed = all("#links [data-code]").map((row) => ({ which: row.dataset.code, title: find("a > span", row).textContent }));
-  const local = listed.filter(({ title }) => holds(title, words)).map(({ which, title }) => ({ which, parts: partsOf(title, words) }));
+  const listed = all("#links [data-code]").map((row) => ({ which: row.dataset.code, title: find("a > span", row).textContent.trim(), at: find("time", row)?.dateTime }));
+  // Titles alike are told apart by their time.
+  const local = listed.filter(({ title }) => holds(title, words)).map(({ which, title, at }) => ({ which, parts: partsOf(title, words), aside: at && ago(new Date(at)) }));
   const seen = new Set(local.map(({ which }) => which));
   const others = found.titles.filter((hit) => !seen.has(hit.code)).map((hit) => ({ which: hit.code, parts: hit.parts, aside: hit.archived ? "Archived" : "" }));
   const some = words.length ? [...local, ...others].slice(0, MOST.conversations) : local.filter(({ which }) => which !== code).slice(0, MOST.recent);

@@ -68,7 +68,7 @@ function ended(event) {
   const { width, height } = sheet?.getBoundingClientRect() ?? {};
   const size = sheet ? (down ? height : width) / 3 : Infinity;
   if (!goes || along < FAR || along < 2 * across || (event.timeStamp - at > FAST && along < size)) return;
-  if (sheet) find("[data-action^=close]", sheet).click();
+  if (sheet) find("[data-action^=close], .close", sheet).click();
   else find("[data-action=nav]").click();
 }
 

@@ -151,6 +151,13 @@ async def swipe(session: CDPSession, begin: tuple[int, int], end: tuple[int, int
     await session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
+async def pulled_down(session: CDPSession, sheet: Locator) -> None:
+    """Take a sheet by its head, and have it away."""
+    top = int((await place(sheet))["y"])
+    await swipe(session, (120, top + 20), (125, top + 160))
+    await expect(sheet).to_be_hidden()
+
+
 async def loaded(page: Page, name: str) -> None:
     """Wait for a module that is fetched on first use."""
     found = (
@@ -165,7 +172,8 @@ async def test_a_finger_opens_and_puts_away(
 ) -> None:
     """Not from the edge itself, which is the browser's, nor on what moves sideways.
 
-    Breaks when: ``began`` in ``swipe.js`` takes any finger, or the model is not in the header.
+    Breaks when: ``began`` in ``swipe.js`` takes any finger, the model is not in the header, or one
+    of the two sheets does not follow.
     """
     model.script({"text": "```\n" + "a long line " * 40 + "\n```"})
     await screen.ask("Code, please.")
@@ -199,9 +207,11 @@ async def test_a_finger_opens_and_puts_away(
     await expect(navigation).to_be_hidden()
     await held.button("What the model sees").tap()
     await expect(drawer).to_contain_text("kept free for the reply")
-    top = int((await place(drawer))["y"])
-    await swipe(session, (120, top + 20), (125, top + 160))
-    await expect(drawer).to_be_hidden()
+    await pulled_down(session, drawer)
+    await page.keyboard.press("Control+Shift+L")
+    outline = page.get_by_role("complementary", name="Outline")
+    await expect(outline.get_by_role("link", name="Code, please.")).to_be_visible()
+    await pulled_down(session, outline)
     assert held.complaints == []
     await context.close()
 

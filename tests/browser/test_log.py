@@ -41,20 +41,25 @@ async def test_the_log_from_a_command_to_what_changed_and_to_a_file(screen: Scre
 
 
 async def test_filters_sums_and_the_plot_on_a_phone(screen: Screen) -> None:
-    """Nothing is wider than the screen, and the filters stay as they were chosen.
+    """Nothing is wider than the screen, nor the calls than a common one beside the list of
+    conversations; and the filters stay as they were chosen.
 
     Breaks when: the plot or a table pushes the page wide, the calls are a table there, or a choice
     is not sent along.
     """
     page = screen.page
-    await screen.ask("Where do the lamps grow?")
-    await page.set_viewport_size({"width": 390, "height": 844})
+    await screen.ask("Where do the lamps grow, and which of them give light in the winter?")
+    await page.set_viewport_size({"width": 1280, "height": 844})
     await page.goto("/log/")
+    calls = page.get_by_role("region", name="Calls of models")
+    fits = "one => one.scrollWidth <= one.clientWidth"
+    assert await calls.evaluate(fits)
+    await expect(calls.get_by_role("columnheader", name="Money")).to_have_count(0)
+    await page.set_viewport_size({"width": 390, "height": 844})
     await expect(page.get_by_role("img", name=re.compile("Bars of 30 days"))).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
     # Nor does a part of the page have to be scrolled sideways.
-    calls = page.get_by_role("region", name="Calls of models")
-    assert await calls.evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert await calls.evaluate(fits)
     await page.get_by_role("combobox", name="What for").select_option("chat")
     await page.get_by_label("Title, model or error").fill("lamps")
     await page.get_by_role("button", name="Show").click()

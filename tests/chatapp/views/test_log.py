@@ -104,6 +104,18 @@ async def test_i29_the_log_has_as_many_lines_as_the_server_was_asked(
     assert own["complete"]
 
 
+async def test_money_has_a_column_where_a_price_is_known(client: AsyncClient, code: str) -> None:
+    """Breaks when: an empty column takes the room of the others, or a price is not shown."""
+    await say(client, code, "first")
+    heading = '<th scope="col" class="number">Money</th>'
+    address = f"/c/{code}/activity/"
+    assert heading not in (await client.get(address)).content.decode()
+    await ModelCall.objects.aupdate(cost=0.0123)
+    page = (await client.get(address)).content.decode()
+    assert heading in page
+    assert "$0.012" in page
+
+
 @pytest.mark.storage
 async def test_filters_and_words(client: AsyncClient, code: str, upstream: FakeUpstream) -> None:
     """Breaks when: a filter is left out of a branch of the search."""
