@@ -73,7 +73,7 @@ def chip(context: ContextView) -> Chip:
         level = "over"
     elif context.usage >= context.threshold - 0.1:
         level = "near"
-    limit = "beyond the threshold of" if level == "over" else "compressed at"
+    limit = "beyond the threshold of" if level == "over" else "compresses at"
     return Chip(
         label=f"{about}{short(context.total)} / {short(context.window)}",
         share=percent(bar.share),

@@ -197,6 +197,12 @@ def section_label(section: str) -> str:
     return labels.section_label(section)
 
 
+@register.filter
+def screen_words(summary: str) -> str:
+    """See :func:`chatapp.rendering.words.headings.in_screen_words`."""
+    return headings.in_screen_words(summary or "")
+
+
 @register.simple_tag
 def reply_cost(usage: dict[str, Any]) -> number_format.ReplyCost | None:
     """The cost of a reply, short and in full; None if nothing was counted."""

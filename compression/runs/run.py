@@ -231,7 +231,7 @@ class Run:
         return (
             LeaseLost()
             if held is None
-            else StaleVersion("The summary was changed meanwhile; the machine's draft was dropped.")
+            else StaleVersion("The summary was changed meanwhile, so the new draft was dropped.")
         )
 
     def _cancelled_outcome(self) -> Outcome:

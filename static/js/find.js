@@ -1,6 +1,6 @@
 // The find bar: words in this conversation, from one message to the next. Loaded when first opened.
 
-import { all, code, feed, find, main, make, onEscape } from "./page.js";
+import { all, code, feed, find, main, make, onEscape, scroller } from "./page.js";
 import { topmost } from "./scroll.js";
 import { setHits } from "./hits.js";
 import { to } from "./jump.js";
@@ -16,7 +16,8 @@ const input = make("input", {
 });
 const said = make("output", { className: "figures", role: "status" });
 const key = (words, sign) => make("button", { type: "button", className: "quiet", "aria-label": words, title: words }, sign);
-const [previous, next, close] = [key("Previous", "↑"), key("Next", "↓"), key("Close", "×")];
+const cross = find("#drawer [data-action=close-drawer] .icon").cloneNode(true);
+const [previous, next, close] = [key("Previous", "↑"), key("Next", "↓"), key("Close", cross)];
 const bar = make(
   "form",
   { id: "find-bar", role: "search", "aria-label": "Find in this conversation", hidden: true },
@@ -165,8 +166,15 @@ async function go(step) {
   say();
 }
 
+/** Show or hide the bar. What is being read stays where it is. */
+function reveal(shown) {
+  const before = scroller.clientHeight;
+  bar.hidden = !shown;
+  scroller.scrollTop += before - scroller.clientHeight;
+}
+
 function leave() {
-  bar.hidden = true;
+  reveal(false);
   pattern = null;
   seqs = [];
   at = -1;
@@ -180,7 +188,7 @@ function leave() {
 export function open(text) {
   find("dialog[open]")?.close();
   if (bar.hidden) back = document.activeElement;
-  bar.hidden = false;
+  reveal(true);
   if (text) input.value = text;
   input.focus();
   input.select();

@@ -1,4 +1,4 @@
-// Changes of single lines of the summary, and of a preview. Loaded with the first press.
+// Changes of single lines of the summary, and of a preview, in the drawer and in its notice. Loaded with the first press.
 
 import { all, find, fit, make, onEscape, post, showError, tell } from "./page.js";
 import { refresh } from "./drawer.js";
@@ -132,6 +132,13 @@ async function go(button) {
   find("#drawer-body").focus({ preventScroll: true });
 }
 
+/** Apply or discard the preview that waits: in the drawer, if it is there, so that what was ticked and written counts. */
+function decide({ dataset: { preview, url } }) {
+  const form = find(`#preview-form:has([name=preview][value="${preview}"])`);
+  const same = form && all("button", form).find((one) => (one.getAttribute("formaction") || form.action).endsWith(url));
+  return same ? go(same) : ask(url, { preview });
+}
+
 /** Keep a line for the conversation's project. The button says so, and keeps the focus. */
 async function keep(button) {
   const answer = await ask(button.getAttribute("formaction"), Object.fromEntries(new FormData(button.form, button)));
@@ -147,6 +154,7 @@ export function press(pressed) {
   if (!button) return undefined;
   const item = button.closest("[data-line]");
   if ("keep" in button.dataset) return keep(button);
+  if ("preview" in button.dataset) return decide(button);
   if ("then" in button.dataset) return button.form.reportValidity() && go(button);
   if ("edit" in button.dataset) return edit(item);
   if (!button.form.reportValidity()) return undefined;

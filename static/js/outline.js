@@ -15,8 +15,9 @@ const layout = find(".layout");
 const narrow = matchMedia("(max-width: 63.99rem)");
 
 const body = make("div", { id: "outline-body", className: "outline" });
-const close = make("button", { type: "button", className: "quiet close", "aria-label": "Close" }, "×");
-const seek = make("button", { type: "button", className: "link", "data-action": "find" }, "Find…");
+const cross = find("#drawer [data-action=close-drawer] .icon").cloneNode(true);
+const close = make("button", { type: "button", className: "quiet close", "aria-label": "Close" }, cross);
+const seek = make("button", { type: "button", className: "quiet", "data-action": "find" }, "Find…");
 const said = make("p", { className: "hint", role: "status" });
 const panel = make(
   "aside",

@@ -6,6 +6,7 @@ import { hits } from "./hits.js";
 const MOST = 300; // entries in the document
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 1000; // of the rail
+const LEAST = 16; // of it, so that the reader's place is seen in a long conversation
 
 const at = (item) => Number(item.dataset.at);
 const listOf = (body) => find(".entries", body);
@@ -126,7 +127,7 @@ export function place(body, [first, last], { wanted, free }) {
   const list = listOf(body);
   const total = Math.max(1, Number(list.dataset.lastSeq));
   const here = find(".rail .here", body);
-  const height = Math.max(8, (HEIGHT * (last - first + 1)) / total);
+  const height = Math.max(LEAST, (HEIGHT * (last - first + 1)) / total);
   here?.setAttribute("height", String(height));
   here?.setAttribute("y", String(Math.min(HEIGHT - height, (HEIGHT * (first - 1)) / total)));
   const slider = find(".rail input", body);
@@ -177,6 +178,6 @@ export function showHits(body, seqs) {
     const count = next - from;
     if (!count) return;
     const words = make("span", { className: "vh" }, count === 1 ? " message found" : " messages found");
-    find("a", entry).append(make("span", { className: "count" }, String(count), words));
+    find("a", entry).append(make("span", { className: count === 1 ? "count one" : "count" }, String(count), words));
   });
 }

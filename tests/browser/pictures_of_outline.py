@@ -40,9 +40,13 @@ async def of_the_outline(screen: Screen, model: RunningUpstream, product: Runnin
     await screen.send("/find schedule fair")
     bar = page.get_by_role("search", name="Find in this conversation")
     await expect(bar.get_by_role("status")).to_contain_text("messages")
-    await page.keyboard.press("Enter")
-    await expect(bar.get_by_role("status")).to_contain_text(" of ")
-    await picture(screen, "outline-found")
+
+    async def step() -> None:
+        await page.keyboard.press("Enter")
+        await expect(bar.get_by_role("status")).to_contain_text(" of ")
+        await page.wait_for_function("() => CSS.highlights.get('found-now')?.size === 1")
+
+    await picture(screen, "outline-found", step)
     # A page remembers it, and the scenes that follow look at the messages.
     await screen.button("Outline").click()
     await expect(page.locator("#outline")).to_be_hidden()

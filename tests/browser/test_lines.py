@@ -162,6 +162,27 @@ async def test_a_preview_is_looked_at_changed_and_applied(screen: Screen) -> Non
     assert screen.complaints == []
 
 
+async def test_what_was_ticked_counts_wherever_apply_is_pressed(screen: Screen) -> None:
+    """The notice above the message box has the same buttons, for while the drawer is closed.
+
+    Breaks when: its Apply takes the preview as it was written, or stands beside that of the form.
+    """
+    page, drawer = screen.page, await written_preview(screen)
+    notice = page.locator("#notice")
+    await expect(notice).to_contain_text("A preview of the next summary waits")
+    await expect(notice.get_by_role("button")).to_have_count(0)
+    await drawer.get_by_role("checkbox", name=f"Take out “{RULE}”").check()
+    await drawer.get_by_role("textbox", name="Add a rule").fill(SCOTS)
+    await screen.button("Close").click()
+    await notice.get_by_role("button", name="Apply").click()
+    await expect(notice).to_be_empty()
+    await expect(screen.status).to_have_text("Conversation compressed")
+    await page.get_by_role("button", name="View summary").click()
+    await expect(line_of(drawer, SCOTS)).to_be_visible()
+    await expect(line_of(drawer, RULE)).to_have_count(0)
+    assert screen.complaints == []
+
+
 async def test_a_preview_outlives_the_page_and_says_when_it_is_out_of_date(
     screen: Screen,
 ) -> None:

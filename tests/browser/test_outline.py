@@ -18,6 +18,13 @@ pytestmark = pytest.mark.browser
 
 MESSAGES = 600
 TALL = "\n\n".join(f"Line {n} of an answer." for n in range(12))
+# Whether the words that were gone to are on top of everything else at their place.
+_ON_TOP = """() => {
+    const [range] = CSS.highlights.get("found-now");
+    const {left, top, width, height} = range.getBoundingClientRect();
+    const there = document.elementFromPoint(left + width / 2, top + height / 2);
+    return there !== null && there.contains(range.startContainer);
+}"""
 TOP = """article => article.getBoundingClientRect().top
     - document.querySelector("#scroller").getBoundingClientRect().top"""
 
@@ -253,6 +260,35 @@ async def test_words_are_found_marked_and_stepped_through(
     await page.go_back()
     await expect(at(screen, MESSAGES)).to_be_in_viewport()
     assert screen.complaints == []
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+async def test_what_is_found_is_in_sight(
+    screen: Screen, product: RunningServer, size: tuple[int, int]
+) -> None:
+    """Neither the bar nor the outline, a sheet on a phone, lies upon it; what is read stays.
+
+    Breaks when: the bar floats over the messages, or the sheet keeps its height meanwhile.
+    """
+    page = screen.page
+    await page.set_viewport_size({"width": size[0], "height": size[1]})
+    await page.goto(long_talk(product))
+    await opened(screen)
+    await page.locator("#scroller").evaluate("one => one.scrollTop -= 2000")
+    read = "() => document.querySelector('#m-595').getBoundingClientRect().top"
+    before = await page.evaluate(read)
+    await screen.send("/find lighthouses")
+    bar = page.get_by_role("search", name="Find in this conversation")
+    await expect(bar.get_by_role("status")).to_have_text("6 messages")
+    assert abs(await page.evaluate(read) - before) < 2
+    for _ in range(3):
+        await page.keyboard.press("Shift+Enter")
+        await page.wait_for_function("() => CSS.highlights.get('found-now')?.size === 1")
+        assert await page.evaluate(_ON_TOP)
+    edges = [await one.bounding_box() for one in (bar, page.locator("#scroller"))]
+    assert edges[0]
+    assert edges[1]
+    assert edges[0]["y"] + edges[0]["height"] <= edges[1]["y"]
 
 
 async def test_on_a_phone_it_is_a_sheet(screen: Screen, product: RunningServer) -> None:

@@ -1,6 +1,7 @@
-"""A summary's Markdown with the headings of the screen, where it is read and not edited. Pure.
+"""A summary's Markdown with the headings of the screen, and back again. Pure.
 
-The model is given ``## Constraints``; on the screen that section is named "Rules" everywhere.
+The model is given ``## Constraints``; on the screen that section is named "Rules" everywhere, also
+in the editor.
 """
 
 from __future__ import annotations
@@ -15,6 +16,14 @@ _HEADING = re.compile(r"^(#{2,3}) +([A-Za-z]+)[ \t]*$", re.MULTILINE)
 _GROUP = re.compile(r"^## +State[ \t]*\n+(?=### )", re.MULTILINE)
 
 
+def _on_screen(name: str) -> str:
+    section = HEADINGS[name]
+    return labels.section(section.value if section else None)
+
+
+_STORED = {_on_screen(name).casefold(): name.capitalize() for name in HEADINGS}
+
+
 def in_screen_words(summary: str) -> str:
     """The text with each known heading named as :func:`chatapp.rendering.words.labels.section`.
 
@@ -23,9 +32,16 @@ def in_screen_words(summary: str) -> str:
     return _HEADING.sub(_named, _GROUP.sub("", summary))
 
 
+def in_stored_words(text: str) -> str:
+    """A person's text with the headings of the screen as a summary is stored; others stay."""
+    return "\n".join(_stored(line) if line.startswith("#") else line for line in text.split("\n"))
+
+
+def _stored(line: str) -> str:
+    name = _STORED.get(line.strip("#: \t").casefold())
+    return f"## {name}" if name else line
+
+
 def _named(match: re.Match[str]) -> str:
     name = match[2].casefold()
-    if name not in HEADINGS:
-        return match[0]
-    section = HEADINGS[name]
-    return f"## {labels.section(section.value if section else None)}"
+    return f"## {_on_screen(name)}" if name in HEADINGS else match[0]

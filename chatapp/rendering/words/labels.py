@@ -35,7 +35,7 @@ _SECTIONS = {
     "files": ("Files", "file", "files"),
     "done": ("Done", "finished task", "finished tasks"),
     "pending": ("To do", "open task", "open tasks"),
-    "context": ("Context", "fact", "facts"),
+    "context": ("Facts", "fact", "facts"),
 }
 _STATUS_LABELS = {"superseded": "replaced"}
 _PARTS = {

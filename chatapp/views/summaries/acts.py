@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from chatapp import forms
 from chatapp.actions import summaries
 from chatapp.errors import InvalidInput
+from chatapp.rendering.words.headings import in_stored_words
 from chatapp.views.answers import accepted, endpoint, fields_for, keep_written, page_of, user_id
 
 SUMMARY_LENGTH = 200_000
@@ -43,7 +44,7 @@ async def edit(request: HttpRequest, code: str) -> HttpResponseBase:
             "text", "The summary is empty. To go on without one, clear or undo it instead."
         )
     version = await summaries.edit_summary(
-        user_id(request), code, text, forms.required_number(fields, "version")
+        user_id(request), code, in_stored_words(text), forms.required_number(fields, "version")
     )
     return accepted(request, "summary-edit", {"version": version}, to=page_of(code))
 

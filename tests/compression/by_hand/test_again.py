@@ -120,7 +120,7 @@ async def test_c11_an_edit_while_it_runs_stays_and_the_draft_is_dropped(
     held.set()
     outcome = await run
     assert (outcome.success, outcome.code) == (False, StaleVersion.code)
-    assert "the machine's draft was dropped" in outcome.reason
+    assert "the new draft was dropped" in outcome.reason
     row = await database(stored, conversation)
     assert (row.compression_version, row.compression_token) == (2, "")
     assert "Never shout." in row.compressed_context
