@@ -25,7 +25,7 @@ LINE = 120
 LINES = 130
 STEP = 2
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
-BLOCKS = frozenset({"block", "for", "if", "with"})
+BLOCKS = frozenset({"block", "for", "if", "spaceless", "with"})
 CLAUSES = frozenset({"elif", "else", "empty"})
 PIECE = re.compile(
     r"{%\s*(?P<tag>\w+).*?%}|{{.*?}}|{#.*?#}|(?P<start><(?P<name>[a-zA-Z][\w-]*))|"

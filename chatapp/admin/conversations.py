@@ -197,7 +197,7 @@ class MessageAdmin(Shown):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Message]:
         """The rows with the beginning of each text; whole texts may be long."""
         rows: QuerySet[Message] = super().get_queryset(request)
-        return rows.annotate(beginning=Left("text", EXCERPT)).only(
+        return rows.annotate(beginning=Left("text", EXCERPT + 1)).only(
             "seq",
             "role",
             "status",
@@ -254,8 +254,9 @@ class MessageAdmin(Shown):
 
     @admin.display(description="text")
     def excerpt(self, message: Any) -> str:
-        """The beginning of the text."""
-        return visible(message.beginning) or "(no text)"
+        """The beginning of the text, with a sign where it is cut."""
+        cut = "…" if len(message.beginning) > EXCERPT else ""
+        return f"{visible(message.beginning[:EXCERPT])}{cut}" if message.beginning else "(no text)"
 
     @admin.display
     def superseded(self, message: Message) -> str:

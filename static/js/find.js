@@ -163,6 +163,7 @@ async function go(step) {
   within = step > 0 ? 0 : ranges.length - 1;
   paint();
   showMark(ranges);
+  setHits(seqs, seqs[at]);
   say();
 }
 

@@ -9,6 +9,7 @@ let pressing = false; // False while keys are pressed.
 /** Open `menu` beside its button. */
 export function show(menu, button) {
   menu.showPopover();
+  button.setAttribute("aria-expanded", "true");
   const at = button.getBoundingClientRect();
   const below = at.bottom + menu.offsetHeight < innerHeight;
   menu.style.left = `${Math.max(8, Math.min(at.left, innerWidth - menu.offsetWidth - 8))}px`;
@@ -17,6 +18,7 @@ export function show(menu, button) {
   const closed = (event) => {
     if (event.newState !== "closed") return;
     menu.removeEventListener("beforetoggle", closed);
+    button.setAttribute("aria-expanded", "false");
     left = pressing && button;
   };
   menu.addEventListener("beforetoggle", closed);

@@ -127,12 +127,15 @@ function changed(wait = SETTLES) {
   waits = setTimeout(refresh, wait);
 }
 
+/** The message that is read: what was found, as long as it is in view, or else the first in view. */
+const reads = ([first, last]) => (hits.present >= first && hits.present <= last ? hits.present : first);
+
 /** Mark where the reader is. `wanted` was asked for and stays in view. */
 function mark(wanted) {
   const view = inView();
   if (panel.hidden || !view || !find(".entries", body)) return;
   const free = !inside() && !looksAround;
-  list.place(body, view, { wanted, free });
+  list.place(body, view, { wanted, free, reads: reads(view) });
   // The reader has gone on to what the list does not hold.
   if (free && wanted === undefined && !loading && !list.holds(body, view[0])) load(view[0]);
 }
@@ -230,7 +233,12 @@ onEscape(panel, () => hide());
 for (const name of ["wheel", "touchmove", "change"]) body.addEventListener(name, () => (looksAround = true), { passive: true });
 panel.addEventListener("pointerleave", () => (looksAround = false));
 scroller.addEventListener("jump", () => (looksAround = false));
-panel.addEventListener("hits", () => list.showHits(body, hits.seqs));
+panel.addEventListener("hits", () => {
+  list.showHits(body, hits.seqs);
+  mark();
+});
+// The list became a sheet, or the panel at the side: the same entry is to be in view.
+narrow.addEventListener("change", () => mark(inView()?.[0]));
 scroller.addEventListener("scroll", scrolled, { passive: true });
 new MutationObserver(() => find("#drawer").hidden || panel.hidden || hide({ focus: false })).observe(find("#drawer"), {
   attributeFilter: ["hidden"],

@@ -121,9 +121,9 @@ function only(body, link) {
   for (const one of links(body)) one.tabIndex = one === link ? 0 : -1;
 }
 
-/** Mark the messages in view on the rail, and the entry that they belong to.
+/** Mark the messages in view on the rail, and the entry of the one that the reader `reads`.
  *  The list is scrolled to what is `wanted`, or if it is `free`, to that entry. */
-export function place(body, [first, last], { wanted, free }) {
+export function place(body, [first, last], { wanted, free, reads }) {
   const list = listOf(body);
   const total = Math.max(1, Number(list.dataset.lastSeq));
   const here = find(".rail .here", body);
@@ -136,7 +136,7 @@ export function place(body, [first, last], { wanted, free }) {
     slider.setAttribute("aria-valuetext", `Message ${first} of ${total}`);
   }
   const near = (seq) => entries(body).findLast((one) => at(one) <= seq) ?? find(".entry", body);
-  const now = holds(body, first) ? find("a", near(first) ?? body) : null;
+  const now = holds(body, reads) ? find("a", near(reads) ?? body) : null;
   const before = find("[aria-current]", list);
   if (before !== now) {
     before?.removeAttribute("aria-current");

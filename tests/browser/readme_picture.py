@@ -18,7 +18,7 @@ from tests.servers import ROOT, RunningServer, start_server
 from tests.upstreams import RunningUpstream, running_upstream
 
 PICTURE = ROOT / "docs" / "picture.png"
-WIDTH, HEIGHT = 1280, 800
+WIDTH, HEIGHT = 1280, 900
 # Pixels of the older messages, which the summary stands for.
 ABOVE = 80
 _TO_THE_TOP = """(line, above) => {

@@ -226,7 +226,8 @@ async def test_words_are_found_marked_and_stepped_through(
 ) -> None:
     """From the command; counted, in the text, in the outline; the focus stays in the bar.
 
-    Breaks when: a step takes the focus, or the hits are looked for in the loaded messages only.
+    Breaks when: a step takes the focus, the hits are looked for in the loaded messages only, or the
+    outline marks what stands above the hit.
     """
     page = screen.page
     await page.goto(long_talk(product))
@@ -246,6 +247,7 @@ async def test_words_are_found_marked_and_stepped_through(
     assert await page.evaluate(marked) == ["lighthouse"]
     question = panel.get_by_role("link", name="Question 500?")
     await expect(question.locator(".count")).to_have_text("1 message found")
+    await expect(question).to_have_attribute("aria-current", "location")
     await page.keyboard.press("Enter")
     await expect(count).to_have_text("1 of 6 messages")
     await expect(at(screen, 2)).to_be_in_viewport()
@@ -294,7 +296,7 @@ async def test_what_is_found_is_in_sight(
 async def test_on_a_phone_it_is_a_sheet(screen: Screen, product: RunningServer) -> None:
     """It goes away when it has led somewhere; wide, it stays, and is there after a reload.
 
-    Breaks when: the sheet covers the message that it led to.
+    Breaks when: the sheet covers the message that it led to, or loses the reader's place.
     """
     page = screen.page
     await page.goto(long_talk(product))
@@ -310,7 +312,11 @@ async def test_on_a_phone_it_is_a_sheet(screen: Screen, product: RunningServer) 
     await expect(panel.locator('[aria-current="location"]')).to_be_focused()
     assert await in_both_themes(page) == []
     await page.reload()
-    await expect(panel.locator('[aria-current="location"]')).to_be_visible()
+    await expect(panel.locator('[aria-current="location"]')).to_be_in_viewport()
+    # A window that is made narrow, or a phone that is turned.
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await expect(panel.locator('[aria-current="location"]')).to_be_in_viewport()
+    await page.set_viewport_size({"width": 1440, "height": 900})
     await page.keyboard.press("Control+Shift+E")
     drawer = page.get_by_role("complementary", name="What the model sees")
     await expect(drawer).to_be_visible()

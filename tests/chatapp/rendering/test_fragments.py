@@ -410,12 +410,13 @@ class TestCompression:
     def test_what_undo_takes_back_is_said_where_it_is_no_compression(
         self, trigger: str, said: str
     ) -> None:
-        """Beside the button, whose name stays what it is."""
+        """Beside the button, and it is not called a compression; to a screen reader it stays so."""
         compression = compressed(undoes=trigger)
         html = render_event(
             events.SummaryChanged(**ENVELOPE, version=2, compression=compression, context=context())
         )
-        assert ">Undo compression</button>" in html
+        assert f">{'Undo' if said else 'Undo compression'}</button>" in html
+        assert ('aria-label="Undo compression"' in html) is bool(said)
         assert (f'<span class="hint">{said}</span>' in html) is bool(said)
         assert ('title="Takes back' in html) is bool(said)
 

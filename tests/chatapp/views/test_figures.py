@@ -127,7 +127,7 @@ async def test_the_next_request_has_one_figure(
     drawer = (await client.get(f"/c/{code}/context/", headers=HTMX)).content.decode()
     share = escape(percent(figures["share"]))
     label = f"{short(figures['total'])} / {short(figures['window'])}"
-    assert f'<span>{label}</span><span class="share">' in html
+    assert f'<span class="tokens">{label}</span><span class="share">' in html
     assert re.search(rf'<span class="share">(<svg.*?</svg>)?{share}</span>', html)
     assert f"<strong>{label} · {share}</strong>" in drawer
     legend = dict(
