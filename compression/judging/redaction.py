@@ -37,14 +37,35 @@ _PARTS = (
     ),
 )
 
+# What each of these patterns finds holds one of these signs, in small letters. Looking for them
+# takes a tenth of the time that looking for secrets takes, and most texts hold none.
+_SIGNS = (
+    (
+        *("-----begin", "sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "gho_", "ghp_", "ghs_", "ghu_"),
+        *("ghr_", "github_pat_", "glpat-", "hf_", "xox", "akia", "asia", "aiza", "ya29.", "npm_"),
+        *("pypi-", "sg.", "eyj"),
+    ),
+    ("bearer", "basic", "token"),
+    ("://",),
+    ("pass", "secret", "key", "token"),
+)
+
 
 def redact(text: str) -> tuple[str, int]:
     """The text with every secret replaced by ``[redacted]``, and the number of secrets."""
-    text, count = _WHOLE.subn(REDACTED, text)
-    for pattern in _PARTS:
-        text, found = pattern.subn(lambda match: match[1] + REDACTED, text)
-        count += found
+    # A pattern that ignores case takes long and Kelvin letters for s and k, and a dotless i for i.
+    small = text.casefold().replace("ı", "i")
+    count = 0
+    for pattern, signs in zip((_WHOLE, *_PARTS), _SIGNS, strict=True):
+        if any(sign in small for sign in signs):
+            text, found = pattern.subn(_without, text)
+            count += found
     return text, count
+
+
+def _without(match: re.Match[str]) -> str:
+    """What stands in place of a secret: the words that lead to it stay."""
+    return (match[1] if match.re.groups else "") + REDACTED
 
 
 def redacted(text: str) -> Iterator[str]:
