@@ -29,6 +29,7 @@ class SpanContent:
         self._plain = {
             item.seq: " ".join(item.text.split()) for item in items if item.role != "tool"
         }
+        self._words_said: dict[int, frozenset[str]] = {}
         before = normalise(standing)
         found = [_told_by(part) for part in self._thirds()]
         self._facts = tuple(
@@ -41,7 +42,7 @@ class SpanContent:
     def words(self) -> tuple[frozenset[str], ...]:
         """The words of the messages, by thirds."""
         return tuple(
-            frozenset().union(*(telling(item.text) for item in part if item.role != "tool"))
+            frozenset().union(*(self._telling(item.seq) for item in part if item.role != "tool"))
             for part in self._thirds()
         )
 
@@ -49,6 +50,12 @@ class SpanContent:
     def vocabulary(self) -> float:
         """The number of different words, weighted by :func:`weight`."""
         return weight(frozenset().union(*self.words))
+
+    def _telling(self, seq: int) -> frozenset[str]:
+        """The words of a message. Many entries cite the same one, so they are looked for once."""
+        if seq not in self._words_said:
+            self._words_said[seq] = telling(self._plain[seq])
+        return self._words_said[seq]
 
     def _thirds(self) -> Iterator[list[Item]]:
         for third in range(3):
@@ -102,7 +109,7 @@ class SpanContent:
         if said is None:
             # A tool's result has no words to compare; its facts were checked entry by entry.
             return True
-        if telling(entry.text) & telling(said):
+        if telling(entry.text) & self._telling(seq):
             return True
         text = normalise(entry.text)
         return any(holds(text, one) for one in facts(said))
