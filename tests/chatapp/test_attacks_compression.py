@@ -37,7 +37,7 @@ from tests.fake_scripts import (
     saying,
 )
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 KEY = "key-of-the-tests"
 

@@ -28,7 +28,7 @@ from tests.fake_scripts import (
     saying,
 )
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 WINDOW = 4096
 TURNS = 40

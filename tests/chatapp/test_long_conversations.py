@@ -18,7 +18,7 @@ from tests.chatapp.long_conversations import MODEL, RULER, StrictUpstream, Talk,
 from tests.fake_scripts import Json, Script, failing, is_summary_request, saying
 from tests.inprocess import JSON, settle
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 RULE = "Always write dates as year, month, day."
 WORDS = ["harbour", "lantern", "module", "river", "ticket", "orbit", "garden", "signal", "copper"]

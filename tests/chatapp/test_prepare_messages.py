@@ -12,7 +12,7 @@ from tests.chatapp.test_long_conversations import prose
 from tests.fake_scripts import Json, Script, default_answer, is_summary_request, saying
 from tests.inprocess import JSON
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def answering(tokens: int) -> Any:

@@ -11,7 +11,7 @@ from tests.chatapp.long_conversations import StrictUpstream, talking
 from tests.chatapp.test_long_conversations import assert_fits, history, profile, prose
 from tests.inprocess import JSON
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 WINDOW = 8192
 BUDGET = WINDOW - WINDOW // 4

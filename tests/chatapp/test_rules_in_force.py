@@ -18,7 +18,7 @@ from compression.types import Trigger
 from tests.chatapp.conversation_actor import COUNTER, TRANSCRIPT, Actor
 from tests.chatapp.conversation_oracle import snapshot_of
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 RULE = "Rule r0 holds, always."
 #: What :class:`tests.chatapp.moody.Moody` takes for a rule, and the extract too.

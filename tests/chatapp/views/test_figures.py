@@ -26,7 +26,7 @@ from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, send, settle
 from tests.reviewing import BASE, browser_of
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 WORDS = "Always keep in mind that the harbour of Malmö opens at nine and closes at five. " * 35
 
