@@ -55,6 +55,8 @@ test: $(VENV)/dev ## everything: lint, storage tests on PostgreSQL and Redis, th
 	@$(PY) -m tests.services --chromium -- true
 	@failed=; log=$$(mktemp); \
 	$(MAKE) --no-print-directory lint >$$log 2>&1 & lint=$$!; \
+	: "Read by one process first, everything is compiled once and not by each worker."; \
+	$(PYTEST) --collect-only -q >/dev/null 2>&1; \
 	echo "== What stores or publishes, on PostgreSQL and Redis"; \
 	$(PY) -m tests.services --database --redis -- $(PYTEST) $(PARALLEL) -m "(storage or events) and not soak" \
 		|| failed="$$failed PostgreSQL-and-Redis"; \

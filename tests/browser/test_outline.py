@@ -18,8 +18,8 @@ pytestmark = pytest.mark.browser
 
 MESSAGES = 600
 TALL = "\n\n".join(f"Line {n} of an answer." for n in range(12))
-# Whether the words that were gone to, in this message, are on top of everything else at their place.
-# Those before stay marked until the next are found.
+# Whether the words that were gone to, in this message, are on top of everything else there. Those
+# before stay marked until the next are found.
 _ON_TOP = """seq => {
     const [range] = CSS.highlights.get("found-now") ?? [];
     if (!range?.startContainer.parentElement.closest(`#m-${seq}`)) return false;
