@@ -132,9 +132,9 @@ def test_f04_cycles_dangling_parents_and_long_chains_end() -> None:
     assert len(one([tree(node("a", "a"))]).messages) == 1
     assert len(one([tree(node("b", "gone"))]).messages) == 1
     assert len(one([tree(node("a", None), node("b", None, text="two"))]).messages) == 1
-    chain = [node(str(n), str(n - 1) if n else None) for n in range(100_000)]
+    chain = [node(str(n), str(n - 1) if n else None) for n in range(20_000)]
     packed = json.dumps([tree(*chain)], separators=(",", ":")).encode()
-    assert len(one(packed).messages) == 100_000
+    assert len(one(packed).messages) == 20_000
 
 
 def test_f05_other_branches_are_counted() -> None:
