@@ -53,6 +53,11 @@ export function toEnd() {
   look();
 }
 
+function follow() {
+  scrolled(); // The reader may have scrolled since the last frame.
+  if (following) toEnd();
+}
+
 export const isFollowing = () => following;
 
 /** Stop following: the reader goes to another place. */
@@ -70,6 +75,7 @@ export function topmost(below = 0) {
 /** Keep the visible message in place while the feed changes above it: call the result afterwards.
  *  Needed for WebKit; where the browser anchors the scroll itself, it moves nothing. */
 export function hold() {
+  scrolled(); // The reader may have scrolled since the last frame.
   const topOf = (article) => article.getBoundingClientRect().top;
   const read = topmost();
   const before = read && topOf(read);
@@ -120,7 +126,7 @@ export function start() {
     scroller.style.setProperty("--view", `${scroller.clientHeight}px`);
     main.style.setProperty("--gutter", `${scroller.offsetWidth - scroller.clientWidth}px`);
     hasMore(); // A new width changes heights: that is no new text.
-    if (following) toEnd();
+    follow();
   }).observe(scroller);
   // Some browsers do not shrink the page for the on-screen keyboard. A zoomed page is left alone.
   window.visualViewport?.addEventListener("resize", () => {
@@ -131,17 +137,14 @@ export function start() {
   let release = null;
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     if (!["older", "newer"].includes(event.target.id)) return;
-    following = false;
     release = hold();
+    following = false;
   });
   document.body.addEventListener("htmx:afterSwap", () => {
     release?.();
     release = null;
   });
-  document.fonts?.ready.then(() => {
-    scrolled(); // The reader may have scrolled since the last frame.
-    if (following) toEnd();
-  });
+  document.fonts?.ready.then(follow);
   const sought = /^#m-\d+$/.test(location.hash) && find(location.hash);
   if (!sought && following) toEnd();
   else if (sought) {

@@ -233,6 +233,7 @@ async def test_enter_signs_in(product: RunningServer, browser: Browser) -> None:
     await expect(page.get_by_label("Password")).to_be_focused()
     link = manage(product, "signin_link").strip().rpartition(" ")[2]
     await page.goto(link)
+    await expect(page.get_by_role("button", name="Sign in as owner")).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("form", name="Message")).to_be_visible()
     await page.context.close()

@@ -243,6 +243,26 @@ async def test_older_messages_come_when_asked_for_and_stay_in_order(
     assert [text.strip() for text in shown] == texts
 
 
+async def test_scrolling_up_as_a_message_comes_stops_the_following(
+    screen: Screen, product: RunningServer
+) -> None:
+    """The reader's scroll and what the page measures around a change may fall into one frame.
+
+    Breaks when: the page notes where it stands after a change without having looked before it.
+    """
+    await screen.page.goto(imported(product, *(f"Message {n}." for n in range(60))))
+    await screen.page.evaluate("document.fonts.ready")
+    await screen.page.evaluate(
+        """() => {
+            const up = () => document.getElementById("scroller").scrollTo(0, 0);
+            document.addEventListener("htmx:wsBeforeMessage", up, { capture: true, once: true });
+        }"""
+    )
+    await screen.send("/title Nuts and bolts")
+    await expect(screen.page).to_have_title("Nuts and bolts · Palimpsest")
+    await expect(screen.articles).to_have_count(60)
+
+
 async def test_at_most_400_messages_are_in_the_page_in_both_directions(
     screen: Screen, product: RunningServer
 ) -> None:
