@@ -86,14 +86,21 @@ def _source() -> dict[str, ast.Module]:
     return {**modules(), **tests}
 
 
-def _holds(body: list[ast.stmt], names: list[str]) -> bool:
-    """Whether ``names`` lead from these statements to a definition."""
-    found = dict(_members(body)).get(names[0])
+@cache
+def _defined(tree: ast.Module | ast.ClassDef) -> dict[str, ast.stmt]:
+    """What a module or class defines or imports, by its name."""
+    return dict(_members(tree.body))
+
+
+def _holds(tree: ast.Module | ast.ClassDef, names: list[str]) -> bool:
+    """Whether ``names`` lead from a module or class to a definition."""
+    found = _defined(tree).get(names[0])
     if found is None or len(names) == 1:
         return found is not None
-    return isinstance(found, ast.ClassDef) and _holds(found.body, names[1:])
+    return isinstance(found, ast.ClassDef) and _holds(found, names[1:])
 
 
+@cache
 def _places(dotted: str) -> list[str]:
     """The modules in which a name such as ``sending.accept`` or ``Turn.status`` is defined."""
     parts = dotted.split(".")
@@ -104,9 +111,7 @@ def _places(dotted: str) -> list[str]:
             name
             for name, tree in _source().items()
             if any(
-                isinstance(node, ast.ClassDef)
-                and node.name == parts[0]
-                and _holds(node.body, parts[1:])
+                isinstance(node, ast.ClassDef) and node.name == parts[0] and _holds(node, parts[1:])
                 for node in tree.body
             )
         ]
@@ -114,7 +119,7 @@ def _places(dotted: str) -> list[str]:
         name
         for name, tree in _source().items()
         for cut in range(1, len(parts))
-        if f".{name}".endswith("." + ".".join(parts[:cut])) and _holds(tree.body, parts[cut:])
+        if f".{name}".endswith("." + ".".join(parts[:cut])) and _holds(tree, parts[cut:])
     ]
 
 
