@@ -66,9 +66,10 @@ def model(model_server: RunningUpstream) -> RunningUpstream:
 async def signed_in(
     product: RunningServer, browser: Browser, model: RunningUpstream
 ) -> AsyncIterator[BrowserContext]:
-    """A desktop browser in which the owner is signed in."""
+    """A desktop browser in which the owner is signed in, who wants less motion: it takes time."""
     context = await browser.new_context(
         base_url=product.base_url,
+        reduced_motion="reduce",
         viewport={"width": 1280, "height": 860},
         storage_state=await sign_in(product, browser),
     )

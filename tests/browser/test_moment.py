@@ -86,8 +86,8 @@ async def test_the_bar_moves_and_the_card_arrives_once(
     not asked for.
     """
     await fill(screen, 3)
+    await screen.page.emulate_media(reduced_motion="no-preference")
     calm = Screen(await signed_in.new_page())
-    await calm.page.emulate_media(reduced_motion="reduce")
     await calm.page.goto(screen.page.url)
     await screen.page.bring_to_front()
     watch = """() => {
