@@ -214,12 +214,21 @@ def run(command: Sequence[str], *, database: bool, channel_layer: bool, chromium
         if channel_layer:
             environment["REDIS_URL"] = stack.enter_context(redis())
         child = subprocess.Popen(command, env=environment)
+        # Who ends us by another signal has not told the child.
+        stack.callback(_end, child)
         while True:
             try:
                 return child.wait()
             except KeyboardInterrupt:
                 # The terminal told the child as well; its end is ours.
                 continue
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask a process that still runs to end in an orderly way, and wait for it."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+        child.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
