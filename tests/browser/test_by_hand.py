@@ -6,6 +6,7 @@ import asyncio
 import re
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import (
     Browser,
     CDPSession,
@@ -22,6 +23,14 @@ from tests.servers import RunningServer, manage
 from tests.upstreams import RunningUpstream
 
 pytestmark = pytest.mark.browser
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def screen(screen: Screen) -> Screen:
+    """As most people have it: what moves, moves."""
+    await screen.page.emulate_media(reduced_motion="no-preference")
+    return screen
+
 
 _FILES = """([kind, files]) => {
     const data = new DataTransfer();
