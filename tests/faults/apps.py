@@ -32,13 +32,13 @@ class Hastened(AppConfig):
     def ready(self) -> None:
         """Change the constants of this process, which is a test's own."""
         from chatapp.consumers import conversation
-        from chatapp.conversations.turns import progress, sending
+        from chatapp.conversations.turns import progress, statements
         from chatapp.deployment import daphne
         from chatapp.live import bus
         from chatapp.llm import catalogue
         from chatapp.turns import upkeep
 
-        sending.LEASE = LEASE
+        statements.LEASE = LEASE
         progress.LEASE = LEASE  # type: ignore[attr-defined]
         upkeep.RENEWAL_INTERVAL, upkeep.SWEEP_INTERVAL = RENEWAL, SWEEP
         conversation.LIFETIME, conversation.LIFETIME_SPREAD = LIFETIME, LIFETIME / 2

@@ -16,7 +16,7 @@ from django.db.models import F, Max, Min, Q, QuerySet
 from django.db.models.functions import Now
 
 from chatapp.conversations.ownership import parse_code
-from chatapp.conversations.turns.sending import LEASE
+from chatapp.conversations.turns.statements import LEASE
 from chatapp.errors import ImportBroken, ImportRunning, NotFound
 from chatapp.live.view_models import View
 from chatapp.models import Conversation, ImportJob, ImportState, Message, Turn

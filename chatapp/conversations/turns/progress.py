@@ -16,7 +16,8 @@ from django.db.models.functions import Coalesce, Now
 
 from chatapp.conversations.messages.stored import live
 from chatapp.conversations.messages.views import ended_turn
-from chatapp.conversations.turns.sending import LEASE
+from chatapp.conversations.turns import statements
+from chatapp.conversations.turns.statements import LEASE
 from chatapp.live.view_models import MessageView, TurnView
 from chatapp.models import Conversation, Message, MessageStatus, Turn, TurnStatus
 from compression.database import in_database_thread
@@ -132,7 +133,10 @@ def store_retry_notice(turn_id: int, error: dict[str, Any]) -> None:
 
 def first_tokens(turn_ids: Sequence[int]) -> None:
     """Note the time of the first pieces of these turns' replies."""
-    if turn_ids:
+    if len(turn_ids) == 1:
+        statements.first_token(turn=turn_ids[0])
+    elif turn_ids:
+        # One statement for all, as above.
         Turn.objects.filter(pk__in=turn_ids, finished_at=None).update(
             status=TurnStatus.STREAMING,
             first_token_at=Coalesce(F("first_token_at"), Now()),
@@ -189,9 +193,11 @@ def _number_after(seen: Seen | None, turn_id: int) -> tuple[int, int] | None:
     nothing has changed since the conversation was ``seen``.
     """
     if seen is not None:
-        same = Conversation.objects.filter(pk=seen.conversation_id, event_no=seen.event_no)
-        if same.update(event_no=seen.event_no + 1, updated_at=Now()):
-            return seen.conversation_id, seen.event_no + 1
+        event_no = seen.event_no + 1
+        if statements.number(
+            conversation=seen.conversation_id, seen=seen.event_no, event_no=event_no
+        ):
+            return seen.conversation_id, event_no
     found = Turn.objects.filter(pk=turn_id).values_list("conversation_id", flat=True)
     conversation_id = found.first()
     return None if conversation_id is None else (conversation_id, _number(conversation_id))
@@ -209,18 +215,18 @@ def finish(
     if numbered is None:
         return None
     conversation_id, event_no = numbered
-    changed = Turn.objects.filter(pk=turn_id, finished_at=None, lease_token=process_id).update(
+    changed = statements.end_turn(
+        turn=turn_id,
+        process=process_id,
         status=ending.status,
         error=ending.error,
         error_code=(ending.error or {}).get("code", ""),
-        retry_notice=None,
         finish_reason=ending.finish_reason[:64],
         prompt_tokens=ending.prompt_tokens,
         completion_tokens=ending.completion_tokens,
         cached_tokens=ending.cached_tokens,
         cost=ending.cost,
         manifest=ending.manifest,
-        finished_at=Now(),
         event_no=event_no,
     )
     if not changed:
@@ -234,8 +240,9 @@ def _end_message(turn_id: int, message_id: int, ending: Ending, event_no: int) -
     """Store the whole text of the reply."""
     well = ending.status in _ENDED_WELL
     # A message that called tools is complete already, and a turn may end while they run.
-    streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
-    written = streaming.filter(pk=message_id).update(
+    written = statements.end_message(
+        message=message_id,
+        turn=turn_id,
         text=ending.text,
         reasoning=ending.reasoning,
         reasoning_field=ending.reasoning_field or None,
@@ -246,6 +253,7 @@ def _end_message(turn_id: int, message_id: int, ending: Ending, event_no: int) -
         event_no=event_no,
     )
     if not (well and written):
+        streaming = Message.objects.filter(turn_id=turn_id, status=MessageStatus.STREAMING)
         # A next round's reply whose beginning was stored while the turn was being stopped.
         streaming.update(status=MessageStatus.PARTIAL, event_no=event_no)
 

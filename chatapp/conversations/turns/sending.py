@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -17,15 +17,13 @@ from chatapp.context.request import ConversationSnapshot
 from chatapp.conversations.messages.paging import for_screen
 from chatapp.conversations.messages.views import message_view
 from chatapp.conversations.ownership import owned
-from chatapp.conversations.turns import reply_limit, spending
+from chatapp.conversations.turns import reply_limit, spending, statements
 from chatapp.conversations.turns.first_request import snapshot_for, with_begun
 from chatapp.conversations.turns.standing import locked, standing
 from chatapp.errors import MovedOn, NothingQueued, NothingToStop, TurnOpen
 from chatapp.live.view_models import MessageView
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn
 from compression.database import in_database_thread
-
-LEASE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,22 +75,20 @@ def _allocate(row: Conversation, count: int, **changes: Any) -> int:
     first = row.next_seq
     row.next_seq += count
     row.event_no += 1
-    Conversation.objects.filter(pk=row.pk).update(
-        next_seq=row.next_seq, event_no=row.event_no, updated_at=Now(), archived_at=None, **changes
-    )
+    statements.allocate(conversation=row.pk, next_seq=row.next_seq, event_no=row.event_no)
+    if changes:
+        Conversation.objects.filter(pk=row.pk).update(**changes)
     return first
 
 
-def _open(row: Conversation, question: Message | None, model: str, process_id: str) -> Turn:
+def _open(
+    row: Conversation, question: Message | None, model: str, process_id: str, at: datetime
+) -> Turn:
     """Store the turn, leased to the process that will run it."""
-    return Turn.objects.create(
-        conversation=row,
-        user_message=question,
-        model=model,
-        lease_token=process_id,
-        lease_expires_at=Now() + LEASE,
-        event_no=row.event_no,
-    )
+    values = {"model": model, "lease_token": process_id, "event_no": row.event_no, "started_at": at}
+    asked = question.pk if question else None
+    (pk,) = statements.open_turn(conversation=row.pk, user_message=asked, **values)
+    return Turn(pk=pk, conversation=row, user_message=question, **values)
 
 
 def begin(
@@ -115,19 +111,29 @@ def begin(
     reply_limit.require_within_limit(row.owner_id, running)
     draft = {"draft": "", "draft_client_msg_id": None} if clears_draft else {}
     first = _allocate(row, 1 if question else 2, **draft)
-    turn = _open(row, question, model, process_id)
-    reply = _message(row, turn, row.next_seq - 1, MessageRole.ASSISTANT)
+    at = timezone.now()
+    turn = _open(row, question, model, process_id, at)
+    reply = _message(row, turn, row.next_seq - 1, MessageRole.ASSISTANT, at)
     reply.status = MessageStatus.STREAMING
+    same = {"conversation": row.pk, "turn": turn.pk, "event_no": row.event_no, "created_at": at}
     stored = [reply]
     if question is None:
-        question = _message(row, turn, first, MessageRole.USER)
+        question = _message(row, turn, first, MessageRole.USER, at)
         question.text, question.client_msg_id = text or "", client_msg_id
         question.token_count = tokens
         stored = [question, reply]
+        question.pk, reply.pk = statements.question_and_reply(
+            **same,
+            seq=first,
+            text=question.text,
+            client_msg_id=client_msg_id,
+            token_count=tokens,
+            reply_seq=reply.seq,
+        )
     else:
         _ask_again(row, turn, question)
         changed = (*changed, message_view(question))
-    Message.objects.bulk_create(stored)
+        (reply.pk,) = statements.reply(**same, seq=reply.seq)
     if changed:
         # Whether they replace other messages must be read from the database.
         stored = list(for_screen(row.messages.filter(seq__gte=first)).order_by("seq"))
@@ -156,14 +162,9 @@ def _ask_again(row: Conversation, turn: Turn, question: Message) -> None:
     question.save(update_fields=["turn", "event_no"])
 
 
-def _message(row: Conversation, turn: Turn, seq: int, role: MessageRole) -> Message:
+def _message(row: Conversation, turn: Turn, seq: int, role: MessageRole, at: datetime) -> Message:
     return Message(
-        conversation=row,
-        seq=seq,
-        turn=turn,
-        role=role,
-        event_no=row.event_no,
-        created_at=timezone.now(),
+        conversation=row, seq=seq, turn=turn, role=role, event_no=row.event_no, created_at=at
     )
 
 
