@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db.models import BigIntegerField, QuerySet
 
-from chatapp.conversations.worded import worded
 from chatapp.models import UserSettings
+from compression.store.worded import worded
 
 
 def own_instructions(user_id: int) -> str:

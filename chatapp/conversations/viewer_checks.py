@@ -17,7 +17,6 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, Length
 
-from chatapp.conversations.worded import worded
 from chatapp.models import Conversation, Message, MessageRole, Summary, Turn
 from compression.database import in_database_thread, snapshot
 from compression.exceptions import (
@@ -28,6 +27,7 @@ from compression.exceptions import (
     SummarizerError,
 )
 from compression.store import under_way
+from compression.store.worded import worded
 from compression.types import Outcome, SummaryStatus, Trigger
 
 # Triggers of compression runs; a person's changes do not end a run.

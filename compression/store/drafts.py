@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import BigIntegerField, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 
 from compression import conf
 from compression.exceptions import StaleSource
-from compression.models import CompressibleConversation
+from compression.models import AbstractSummary, CompressibleConversation
 from compression.ports import Transcript
 from compression.store.fingerprints import fingerprint, span_matches
 from compression.store.parts import drop_parts
@@ -35,6 +35,7 @@ from compression.store.rows import (
     to_version,
     writable,
 )
+from compression.store.worded import worded
 from compression.types import Item, SummaryStatus, Trigger
 
 REPLACES_READY = 0.10
@@ -136,10 +137,7 @@ def save_ready(conversation_id: int, token: str, base: Base, draft: FitDraft) ->
 
 def ready(conversation_id: int) -> Version | None:
     """The prepared draft if its parent is still the active version."""
-    row = summaries(conversation_id).filter(
-        status=SummaryStatus.READY.value, parent__in=_version(conversation_id)
-    )
-    found = row.first()
+    found = _ready.first(conversation=conversation_id)
     return to_version(found) if found else None
 
 
@@ -256,13 +254,7 @@ def record_attempt(
 
 def breaker(conversation_id: int) -> Breaker:
     """The unsuccessful runs since compression last succeeded or a person changed the summary."""
-    rows = summaries(conversation_id)
-    success = rows.exclude(status__in=NOT_WHOLE).order_by("-pk").values_list("pk", flat=True)
-    # Applying a prepared draft is a success too, though its row was inserted earlier.
-    since = rows.filter(
-        pk__gt=success.first() or 0, status__in=NO_SUCCESS, parent__in=_version(conversation_id)
-    )
-    attempts = list(since.order_by("pk").values_list("audit", "reason", "trigger"))
+    attempts = _attempts(conversation=conversation_id)
     final = [one for one in attempts if one[0].get("final")]
     cancelled = _cancelled(attempts)
     if not final:
@@ -334,6 +326,27 @@ def _discard_ready(conversation_id: int, reason: str, row_id: int | None = None)
     if row_id is not None:
         found = found.filter(pk=row_id)
     return found.update(status=SummaryStatus.DISCARDED.value, reason=reason)
+
+
+@worded(conversation=BigIntegerField)
+def _ready(conversation: int) -> QuerySet[AbstractSummary]:
+    found = summaries(conversation).filter(
+        status=SummaryStatus.READY.value, parent__in=_version(conversation)
+    )
+    return found.order_by("pk")[:1]
+
+
+@worded(conversation=BigIntegerField)
+def _attempts(conversation: int) -> QuerySet[AbstractSummary, tuple[dict[str, Any], str, str]]:
+    rows = summaries(conversation)
+    success = rows.exclude(status__in=NOT_WHOLE).order_by("-pk").values("pk")[:1]
+    # Applying a prepared draft is a success too, though its row was inserted earlier.
+    since = rows.filter(
+        pk__gt=Coalesce(Subquery(success), 0),
+        status__in=NO_SUCCESS,
+        parent__in=_version(conversation),
+    )
+    return since.order_by("pk").values_list("audit", "reason", "trigger")
 
 
 def _version(conversation_id: int) -> QuerySet[Any, Any]:

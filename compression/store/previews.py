@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import BigIntegerField, Q, QuerySet
 
 from compression import conf
 from compression.exceptions import CompressionRunning, StaleVersion
@@ -33,6 +33,7 @@ from compression.store.rows import (
     to_version,
     writable,
 )
+from compression.store.worded import worded
 from compression.types import Ledger, SummaryStatus, Trigger
 
 FORM = 1
@@ -114,7 +115,7 @@ def preview(conversation_id: int, *, active: int | None = None) -> Preview | Non
 
     ``active``: the active version, where the caller has just read it.
     """
-    row = _rows(conversation_id).first()
+    row = _waiting.first(conversation=conversation_id)
     if row is None:
         return None
     if active is None:
@@ -203,6 +204,12 @@ def preview_over() -> StaleVersion:
 
 def _rows(conversation_id: int) -> Any:
     return summaries(conversation_id).filter(status=SummaryStatus.PREVIEW.value)
+
+
+@worded(conversation=BigIntegerField)
+def _waiting(conversation: int) -> QuerySet[Any, Any]:
+    rows: QuerySet[Any, Any] = _rows(conversation)
+    return rows.order_by("pk")[:1]
 
 
 def _stored(finished: Finished) -> dict[str, Any]:

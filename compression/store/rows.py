@@ -8,13 +8,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Q, QuerySet
 from django.db.models.functions import Now
 
 from compression import conf
 from compression.exceptions import StaleVersion
 from compression.ledger.ledger import from_json, to_json
 from compression.models import AbstractSummary, CompressibleConversation
+from compression.store.worded import worded
 from compression.types import Ledger, SummaryStatus, Trigger
 
 RELEASED: Mapping[str, Any] = {
@@ -150,7 +151,7 @@ def to_version(row: AbstractSummary) -> Version:
 
 def read_version(conversation_id: int, version: int) -> Version:
     """One version. Raises StaleVersion when there is none of that number."""
-    row = summaries(conversation_id).filter(version=version).first() if version > 0 else None
+    row = _numbered.first(conversation=conversation_id, version=version) if version > 0 else None
     if row is None:
         raise StaleVersion(f"There is no version {version} of this summary.")
     return to_version(row)
@@ -162,11 +163,7 @@ def read_base(conversation_id: int) -> Base:
     The conversation's row names the version, whose own row never changes. Raises StaleVersion when
     the conversation does not exist.
     """
-    row = (
-        conversations(conversation_id)
-        .values_list("compressed_context", "compressed_through", "compression_version")
-        .first()
-    )
+    row = _active.first(conversation=conversation_id)
     if row is None:
         raise StaleVersion("This conversation does not exist any more.")
     text, boundary, version = row
@@ -178,6 +175,18 @@ def read_base(conversation_id: int) -> Base:
         boundary=boundary,
         version=version,
     )
+
+
+@worded(conversation=BigIntegerField)
+def _active(conversation: int) -> QuerySet[CompressibleConversation, tuple[str, int, int]]:
+    return conversations(conversation).values_list(
+        "compressed_context", "compressed_through", "compression_version"
+    )
+
+
+@worded(conversation=BigIntegerField, version=BigIntegerField)
+def _numbered(conversation: int, version: int) -> QuerySet[AbstractSummary]:
+    return summaries(conversation).filter(version=version)
 
 
 def clean(value: Any) -> Any:

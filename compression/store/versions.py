@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
+from django.db.models import BigIntegerField, QuerySet
 from django.db.models.functions import Now
 
 from compression import conf
@@ -21,7 +22,7 @@ from compression.exceptions import (
     StaleVersion,
 )
 from compression.ledger.lines import remembered
-from compression.models import Change
+from compression.models import AbstractSummary, Change
 from compression.ports import Transcript
 from compression.store.drafts import retire
 from compression.store.fingerprints import fingerprint, fingerprint_matches
@@ -36,6 +37,7 @@ from compression.store.rows import (
     summaries,
     to_version,
 )
+from compression.store.worded import worded
 from compression.types import Item, Ledger, SummaryStatus, Trigger
 
 
@@ -203,8 +205,7 @@ def _following(base: Base) -> int | None:
     """
     if not base.version:
         return None
-    rows = summaries(base.conversation_id).filter(version__gt=0).order_by("version")
-    made = list(rows.values_list("version", "parent", "restored_from"))
+    made = _made(conversation=base.conversation_id)
     stands_for = {number: number if old is None else old for number, _, old in made}
     stands_for[0] = 0
     if stands_for[base.version] == base.version:
@@ -214,6 +215,12 @@ def _following(base: Base) -> int | None:
         number for number, parent, old in made if old is None and stands_for.get(parent) == shown
     ]
     return children[-1] if children else None
+
+
+@worded(conversation=BigIntegerField)
+def _made(conversation: int) -> QuerySet[AbstractSummary, tuple[int, int, int | None]]:
+    rows = summaries(conversation).filter(version__gt=0).order_by("version")
+    return rows.values_list("version", "parent", "restored_from")
 
 
 def _content(version: Version) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from chatapp.context.request import visible_messages
 from chatapp.context.sent_back import NOTHING, SentBack
 from chatapp.context.wire import wire_of
 from chatapp.conversations.messages.stored import counted_tail, live
-from chatapp.conversations.worded import worded
 from chatapp.models import Conversation, Message, Turn
 from compression.planning.projection import Report
+from compression.store.worded import worded
 
 # Messages up to which the tail is counted exactly, with the notices for turns without a reply. A
 # longer tail is added up by the database, which does not know these notices.

@@ -19,13 +19,12 @@ from chatapp.conversations.messages.kept import Messages, keep, messages_of, pin
 from chatapp.conversations.messages.measures import LastRequests, last_requests
 from chatapp.conversations.messages.paging import FIRST_MESSAGES, for_screen, message_page
 from chatapp.conversations.messages.stored import as_values, live, tail
-from chatapp.conversations.messages.views import message_view, turn_views
+from chatapp.conversations.messages.views import message_view, turn_views, with_questions
 from chatapp.conversations.own_instructions import own_instructions
 from chatapp.conversations.ownership import owned
 from chatapp.conversations.projects.request_part import project_part
 from chatapp.conversations.summaries.compressions import compression_view
 from chatapp.conversations.summaries.versions import carried_lines
-from chatapp.conversations.worded import worded
 from chatapp.errors import NotFound
 from chatapp.live.view_models import (
     CompressionView,
@@ -39,10 +38,12 @@ from chatapp.models import (
     Message,
     MessageRole,
     MessageStatus,
+    Turn,
     TurnStatus,
 )
 from compression.database import in_database_thread, snapshot
 from compression.store import compression_state
+from compression.store.worded import worded
 
 # Most changed messages sent after a reconnect; a page shows fewer.
 STATE_MESSAGES = 200
@@ -163,11 +164,10 @@ def unlocked_snapshot_with_tail(conversation_id: int) -> ConversationSnapshot | 
 
 
 def _present(conversation_id: int) -> Conversation:
-    try:
-        # Not ``first``, which takes half as long again: it also orders the one row.
-        return Conversation.objects.get(pk=conversation_id, deleted_at__isnull=True)
-    except Conversation.DoesNotExist:
-        raise NotFound from None
+    row = _there.first(conversation=conversation_id)
+    if row is None:
+        raise NotFound
+    return row
 
 
 def _with_tail(row: Conversation) -> ConversationSnapshot:
@@ -187,7 +187,7 @@ def page(user_id: int, code: str, context: ContextBuilder, **place: int | None) 
     shown = message_page(row, **place)
     theirs = {one.turn_id for one in shown.messages if one.turn_id}
     loud = Q(pk__in=theirs) & ~Q(status__in=QUIET_ENDS)
-    turns = turn_views(row.turns.filter(Q(finished_at__isnull=True) | loud))
+    turns = turn_views(with_questions(row.turns.filter(Q(finished_at__isnull=True) | loud)))
     return PageView(
         conversation=conversation_view(row),
         messages=[message_view(one) for one in shown.messages],
@@ -210,15 +210,14 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
     number. Raises NotFound for a deleted conversation.
     """
     row = _present(conversation_id)
-    rows = for_screen(row.messages.all()).order_by("-seq")
-    count = FIRST_MESSAGES
     if after:
-        rows, count = rows.filter(event_no__gt=after), STATE_MESSAGES
-    ended = row.turns.filter(finished_at__isnull=False, event_no__gt=after)
-    if not after:
-        ended = ended.exclude(status__in=QUIET_ENDS)
-    opened = turn_views(row.turns.filter(finished_at__isnull=True))
-    shown = {one.seq: one for one in rows[:count]}
+        messages = _changed(conversation=row.pk, after=after)
+        ended = _ended(conversation=row.pk, after=after)
+    else:
+        messages = _newest(conversation=row.pk)
+        ended = _ended_loudly(conversation=row.pk)
+    opened = turn_views(_open(conversation=row.pk))
+    shown = {one.seq: one for one in messages}
     written = opened[0].seq if opened else None
     if written is not None and written not in shown:
         shown |= {one.seq: one for one in for_screen(row.messages.filter(seq=written))}
@@ -226,7 +225,7 @@ def changes(conversation_id: int, after: int, context: ContextBuilder) -> PageVi
         conversation=conversation_view(row),
         messages=[message_view(shown[seq]) for seq in sorted(shown)],
         turn=opened[0] if opened else None,
-        turns=turn_views(ended.order_by("-pk")[:count]),
+        turns=turn_views(ended),
         compression=compression_view(row),
         context=context(row),
     )
@@ -257,6 +256,43 @@ def _conversation(conversation: int) -> QuerySet[Conversation]:
     return Conversation.objects.filter(pk=conversation)
 
 
+@worded(conversation=BigIntegerField)
+def _there(conversation: int) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(pk=conversation, deleted_at__isnull=True)
+
+
+@worded(conversation=BigIntegerField)
+def _newest(conversation: int) -> QuerySet[Message]:
+    rows = for_screen(Message.objects.filter(conversation_id=conversation))
+    return rows.order_by("-seq")[:FIRST_MESSAGES]
+
+
+@worded(conversation=BigIntegerField, after=BigIntegerField)
+def _changed(conversation: int, after: int) -> QuerySet[Message]:
+    changed = Message.objects.filter(conversation_id=conversation, event_no__gt=after)
+    return for_screen(changed).order_by("-seq")[:STATE_MESSAGES]
+
+
+@worded(conversation=BigIntegerField)
+def _open(conversation: int) -> QuerySet[Turn]:
+    return with_questions(Turn.objects.filter(conversation_id=conversation, finished_at=None))
+
+
+@worded(conversation=BigIntegerField, after=BigIntegerField)
+def _ended(conversation: int, after: int) -> QuerySet[Turn]:
+    ended = Turn.objects.filter(finished_at__isnull=False, event_no__gt=after)
+    return with_questions(ended.filter(conversation_id=conversation)).order_by("-pk")[
+        :STATE_MESSAGES
+    ]
+
+
+@worded(conversation=BigIntegerField)
+def _ended_loudly(conversation: int) -> QuerySet[Turn]:
+    ended = Turn.objects.filter(conversation_id=conversation, finished_at__isnull=False)
+    loud = ended.exclude(status__in=QUIET_ENDS)
+    return with_questions(loud).order_by("-pk")[:FIRST_MESSAGES]
+
+
 def last_reply_has_text(conversation_id: int) -> bool:
     """Whether the last reply has text or calls of tools, or is being written."""
     replies = live(conversation_id).filter(role=MessageRole.ASSISTANT).order_by("-seq")
@@ -268,7 +304,7 @@ def last_reply_has_text(conversation_id: int) -> bool:
 def turn(user_id: int, code: str, turn_id: int) -> dict[str, Any]:
     """One turn with its manifest, as JSON. Raises NotFound."""
     found = owned(user_id, code).turns.filter(pk=turn_id)
-    views = turn_views(found)
+    views = turn_views(with_questions(found))
     if not views:
         raise NotFound
     return {**views[0].as_json(), "manifest": found.values_list("manifest", flat=True).get()}

@@ -11,8 +11,8 @@ from django.db.models import BigIntegerField, Case, F, Q, QuerySet, TextField, V
 from django.db.models.functions import Coalesce, Substr
 
 from chatapp.context.request import StoredMessage
-from chatapp.conversations.worded import worded
 from chatapp.models import Message, MessageRole
+from compression.store.worded import worded
 
 # What no column says as it is. The database works it out: 44 ms for 5,000 messages, where this
 # process took 50.

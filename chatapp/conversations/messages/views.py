@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.db.models import BigIntegerField, F, QuerySet
 
 from chatapp.context.tokens import MESSAGE_OVERHEAD
 from chatapp.conversations.messages.paging import for_screen
-from chatapp.conversations.worded import worded
 from chatapp.live.view_models import ApprovalView, MessageView, TurnView
 from chatapp.models import ApprovalState, Message, MessageRole, Turn
+from compression.store.worded import worded
 
 _TALKING = (MessageRole.USER, MessageRole.ASSISTANT)
 
@@ -81,15 +82,16 @@ def usage_view(turn: Turn) -> dict[str, Any]:
     }
 
 
-def turn_views(turns: QuerySet[Turn]) -> list[TurnView]:
-    """Turns with the question and the replies of each, in at most three queries."""
-    rows = list(_with_questions(turns))
+def turn_views(turns: Iterable[Turn]) -> list[TurnView]:
+    """Turns ``with_questions``, with the question and the replies of each, in few queries."""
+    rows = list(turns)
     if not rows:
         return []
     messages: dict[int | None, list[_Said]] = {row.pk: [] for row in rows}
-    found = Message.objects.filter(turn__in=list(messages), role__in=_TALKING)
-    for one in found.order_by("seq").values_list("turn_id", "role", "seq", "token_count"):
-        messages[one[0]].append(_Said(*one[1:]))
+    one = len(rows) == 1
+    found = _said(turn=rows[0].pk) if one else _talk(Message.objects.filter(turn__in=messages))
+    for turn, *said in found:
+        messages[turn].append(_Said(*said))
     return [_turn_view(row, messages[row.pk]) for row in rows]
 
 
@@ -97,7 +99,7 @@ def ended_turn(turn_id: int) -> tuple[TurnView, MessageView | None]:
     """A turn that has ended, with its last reply, in one query."""
     messages = _ended_with(turn=turn_id)
     if not messages or messages[-1].turn is None:
-        return turn_views(Turn.objects.filter(pk=turn_id))[0], None
+        return turn_views(with_questions(Turn.objects.filter(pk=turn_id)))[0], None
     turn, last = messages[-1].turn, messages[-1]
     turn.asked = last.asked  # type: ignore[attr-defined]
     said = [_Said(one.role, one.seq, one.token_count) for one in messages]
@@ -113,9 +115,24 @@ def _ended_with(turn: int) -> QuerySet[Message]:
     return rows.annotate(asked=F("turn__user_message__seq"))
 
 
-def _with_questions(turns: QuerySet[Turn]) -> QuerySet[Turn]:
+def with_questions(turns: QuerySet[Turn]) -> QuerySet[Turn]:
     """Turns without what is long; ``asked``: the message that each answers, unless its own."""
     return turns.annotate(asked=F("user_message__seq")).defer("manifest")
+
+
+def _talk(rows: QuerySet[Message]) -> QuerySet[Message, tuple[Any, ...]]:
+    talking = rows.filter(role__in=_TALKING).order_by("seq")
+    return talking.values_list("turn_id", "role", "seq", "token_count")
+
+
+@worded(turn=BigIntegerField)
+def _said(turn: int) -> QuerySet[Message, tuple[Any, ...]]:
+    return _talk(Message.objects.filter(turn_id=turn))
+
+
+@worded(turn=BigIntegerField, seq=BigIntegerField)
+def _written(turn: int, seq: int) -> QuerySet[Message, tuple[str, str]]:
+    return Message.objects.filter(turn_id=turn, seq=seq).values_list("text", "reasoning")
 
 
 def _turn_view(row: Turn, messages: list[_Said]) -> TurnView:
@@ -126,8 +143,7 @@ def _turn_view(row: Turn, messages: list[_Said]) -> TurnView:
     asked: int | None = row.asked  # type: ignore[attr-defined]
     text, reasoning = "", ""
     if row.finished_at is None and last is not None:
-        written = Message.objects.filter(turn=row, seq=last).values_list("text", "reasoning")
-        text, reasoning = written.get()
+        ((text, reasoning),) = _written(turn=row.pk, seq=last)
     return TurnView(
         turn=row.pk,
         status=row.status,

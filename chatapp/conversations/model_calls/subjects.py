@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BigIntegerField, QuerySet
 
 from chatapp.conversations.ownership import parse_code
 from chatapp.errors import NotFound
 from chatapp.models import Conversation
 from compression.database import in_database_thread
+from compression.store.worded import worded
+
+_NAMES = ("pk", "code", "owner_id", "project__slug")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +30,7 @@ class Subject:
 
 def subject(conversation_id: int) -> Subject | None:
     """The subject of calls for a conversation; None if it is gone."""
-    return next(iter(_subjects(pk=conversation_id)), None)
+    return next(map(_subject, _named(conversation=conversation_id)), None)
 
 
 def subjects_of(codes: Iterable[str]) -> dict[str, Subject]:
@@ -38,15 +44,18 @@ def subjects_of(codes: Iterable[str]) -> dict[str, Subject]:
             known.append(parse_code(code))
         except NotFound:
             continue
-    return {one.code: one for one in _subjects(code__in=known)}
+    found = map(_subject, Conversation.objects.filter(code__in=known).values_list(*_NAMES))
+    return {one.code: one for one in found}
 
 
-def _subjects(**condition: object) -> list[Subject]:
-    rows = Conversation.objects.filter(**condition)
-    return [
-        Subject(conversation_id=pk, code=str(code), owner_id=owner, project=slug or "")
-        for pk, code, owner, slug in rows.values_list("pk", "code", "owner_id", "project__slug")
-    ]
+@worded(conversation=BigIntegerField)
+def _named(conversation: int) -> QuerySet[Conversation, tuple[Any, ...]]:
+    return Conversation.objects.filter(pk=conversation).values_list(*_NAMES)
+
+
+def _subject(row: tuple[Any, ...]) -> Subject:
+    pk, code, owner, slug = row
+    return Subject(conversation_id=pk, code=str(code), owner_id=owner, project=slug or "")
 
 
 asubject = in_database_thread(subject, lane="background")

@@ -6,15 +6,16 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import BigIntegerField, Count, QuerySet, Sum
 
 from chatapp.conversations.messages.stored import live
 from chatapp.live import compression_progress
 from chatapp.live.view_models import CompressionView
-from chatapp.models import Conversation, MessageRole, Summary
+from chatapp.models import Conversation, Message, MessageRole, Summary
 from compression import store
 from compression.database import in_database_thread
 from compression.judging.stored_audit import extracted_parts
+from compression.store.worded import worded
 from compression.types import Progress, Trigger
 
 # The next event brings both anyway, to pages of every process.
@@ -26,11 +27,11 @@ def compression_view(row: Conversation) -> CompressionView:
     state = store.compression_state(row)
     active = None
     if row.compression_version:
-        active = Summary.objects.filter(conversation=row, version=row.compression_version).first()
+        active = _active.first(conversation=row.pk, version=row.compression_version)
     made_by = _made_by(active) if active else ""
     stood = store.stands_for(active) if active and row.compressed_through else store.StandsFor()
     truncated, truncated_tokens = _truncated(row)
-    redoes = store.redoes(row.pk)
+    redoes = store.redoes(row.pk) if active else None
     return CompressionView(
         running=state.running,
         trigger=str(state.trigger or ""),
@@ -118,14 +119,7 @@ def _truncated(row: Conversation) -> tuple[int, int]:
 
 def _masked(row: Conversation) -> dict[str, Any]:
     """The newest batch of masks among the messages after the boundary; nothing if there is none."""
-    masked = live(row.pk).filter(
-        seq__gt=row.compressed_through, mask_batch__isnull=False, masked_at__isnull=False
-    )
-    found = list(
-        masked.order_by("-mask_batch", "seq").values_list(
-            "mask_batch", "seq", "role", "unmasked_tokens", "token_count"
-        )
-    )
+    found = _masks(conversation=row.pk, boundary=row.compressed_through)
     newest = [one for one in found if one[0] == found[0][0]]
     return {
         "mask_batch": newest[0][0] if newest else 0,
@@ -133,6 +127,21 @@ def _masked(row: Conversation) -> dict[str, Any]:
         "masked_results": sum(role == MessageRole.TOOL for _, _, role, *_ in newest),
         "masked_tokens": sum((before or 0) - after for *_, before, after in newest),
     }
+
+
+@worded(conversation=BigIntegerField, version=BigIntegerField)
+def _active(conversation: int, version: int) -> QuerySet[Summary]:
+    return Summary.objects.filter(conversation_id=conversation, version=version)
+
+
+@worded(conversation=BigIntegerField, boundary=BigIntegerField)
+def _masks(conversation: int, boundary: int) -> QuerySet[Message, tuple[Any, ...]]:
+    masked = live(conversation).filter(
+        seq__gt=boundary, mask_batch__isnull=False, masked_at__isnull=False
+    )
+    return masked.order_by("-mask_batch", "seq").values_list(
+        "mask_batch", "seq", "role", "unmasked_tokens", "token_count"
+    )
 
 
 def _preview(row: Conversation) -> dict[str, Any]:

@@ -113,27 +113,15 @@ def begin(
     first = _allocate(row, 1 if question else 2, **draft)
     at = timezone.now()
     turn = _open(row, question, model, process_id, at)
-    reply = _message(row, turn, row.next_seq - 1, MessageRole.ASSISTANT, at)
-    reply.status = MessageStatus.STREAMING
-    same = {"conversation": row.pk, "turn": turn.pk, "event_no": row.event_no, "created_at": at}
-    stored = [reply]
     if question is None:
-        question = _message(row, turn, first, MessageRole.USER, at)
-        question.text, question.client_msg_id = text or "", client_msg_id
-        question.token_count = tokens
-        stored = [question, reply]
-        question.pk, reply.pk = statements.question_and_reply(
-            **same,
-            seq=first,
-            text=question.text,
-            client_msg_id=client_msg_id,
-            token_count=tokens,
-            reply_seq=reply.seq,
-        )
+        stored = _store_both(row, turn, text or "", client_msg_id, tokens, at)
+        question = stored[0]
     else:
         _ask_again(row, turn, question)
         changed = (*changed, message_view(question))
-        (reply.pk,) = statements.reply(**same, seq=reply.seq)
+        stored = [_reply(row, turn, at)]
+        (stored[0].pk,) = statements.reply(**_same(stored[0]), seq=first)
+    reply = stored[-1]
     if changed:
         # Whether they replace other messages must be read from the database.
         stored = list(for_screen(row.messages.filter(seq__gte=first)).order_by("seq"))
@@ -162,10 +150,41 @@ def _ask_again(row: Conversation, turn: Turn, question: Message) -> None:
     question.save(update_fields=["turn", "event_no"])
 
 
+def _store_both(
+    row: Conversation,
+    turn: Turn,
+    text: str,
+    client_msg_id: uuid.UUID | None,
+    tokens: int,
+    at: datetime,
+) -> list[Message]:
+    """Store the user's message and the empty reply."""
+    question = _message(row, turn, row.next_seq - 2, MessageRole.USER, at)
+    question.text, question.client_msg_id, question.token_count = text, client_msg_id, tokens
+    reply = _reply(row, turn, at)
+    asked = {"seq": question.seq, "text": text, "client_msg_id": client_msg_id}
+    question.pk, reply.pk = statements.question_and_reply(
+        **_same(reply), **asked, token_count=tokens, reply_seq=reply.seq
+    )
+    return [question, reply]
+
+
+def _reply(row: Conversation, turn: Turn, at: datetime) -> Message:
+    reply = _message(row, turn, row.next_seq - 1, MessageRole.ASSISTANT, at)
+    reply.status = MessageStatus.STREAMING
+    return reply
+
+
 def _message(row: Conversation, turn: Turn, seq: int, role: MessageRole, at: datetime) -> Message:
     return Message(
         conversation=row, seq=seq, turn=turn, role=role, event_no=row.event_no, created_at=at
     )
+
+
+def _same(one: Message) -> dict[str, Any]:
+    """What the messages of a send have in common."""
+    ids = {"conversation": one.conversation_id, "turn": one.turn_id}
+    return {**ids, "event_no": one.event_no, "created_at": one.created_at}
 
 
 def _repeated(row: Conversation, client_msg_id: uuid.UUID) -> Accepted | None:

@@ -21,9 +21,9 @@ from django.db.models import (
 
 from chatapp.conversations.ownership import parse_code
 from chatapp.conversations.tools.servers import allowed
-from chatapp.conversations.worded import worded
 from chatapp.errors import NotFound
 from chatapp.models import Conversation, Message, Turn, UserSettings
+from compression.store.worded import worded
 
 
 class Standing(NamedTuple):

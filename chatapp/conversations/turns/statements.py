@@ -20,8 +20,8 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, Now
 
-from chatapp.conversations.worded import worded_insert, worded_update
 from chatapp.models import Conversation, Message, MessageRole, MessageStatus, Turn, TurnStatus
+from compression.store.worded import worded_insert, worded_update
 
 LEASE = timedelta(seconds=30)
 

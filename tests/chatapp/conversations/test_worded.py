@@ -17,10 +17,14 @@ from django.test.utils import CaptureQueriesContext
 
 from chatapp.conversations import own_instructions, viewer_checks
 from chatapp.conversations.messages import measures, reading, stored, views
+from chatapp.conversations.model_calls import subjects
+from chatapp.conversations.summaries import compressions
 from chatapp.conversations.turns import standing, statements
-from chatapp.conversations.worded import Worded, WordedInsert, WordedUpdate, worded_insert
 from chatapp.models import Conversation, Message, Turn, TurnStatus, UserSettings
 from compression.database import in_database_thread
+from compression.store import drafts, previews, rows
+from compression.store.versions import _made
+from compression.store.worded import Worded, WordedInsert, WordedUpdate, worded_insert
 from tests.chatapp.talking import begin, exchange, new, row_of
 
 pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
@@ -49,6 +53,23 @@ WORDED: list[tuple[Worded[Any], Values]] = [
     (own_instructions._instructions, lambda row: {"owner": row.owner_id}),
     (viewer_checks._marker, lambda row: {"conversation": row.pk}),
     (views._ended_with, lambda row: {"turn": getattr(row.turns.first(), "pk", 0)}),
+    (views._said, lambda row: {"turn": getattr(row.turns.first(), "pk", 0)}),
+    (views._written, lambda row: {"turn": getattr(row.turns.first(), "pk", 0), "seq": 2}),
+    (reading._there, lambda row: {"conversation": row.pk}),
+    (reading._newest, lambda row: {"conversation": row.pk}),
+    (reading._changed, lambda row: {"conversation": row.pk, "after": 1}),
+    (reading._open, lambda row: {"conversation": row.pk}),
+    (reading._ended, lambda row: {"conversation": row.pk, "after": 1}),
+    (reading._ended_loudly, lambda row: {"conversation": row.pk}),
+    (compressions._active, lambda row: {"conversation": row.pk, "version": 1}),
+    (compressions._masks, lambda row: {"conversation": row.pk, "boundary": 0}),
+    (subjects._named, lambda row: {"conversation": row.pk}),
+    (rows._active, lambda row: {"conversation": row.pk}),
+    (rows._numbered, lambda row: {"conversation": row.pk, "version": 1}),
+    (previews._waiting, lambda row: {"conversation": row.pk}),
+    (_made, lambda row: {"conversation": row.pk}),
+    (drafts._ready, lambda row: {"conversation": row.pk}),
+    (drafts._attempts, lambda row: {"conversation": row.pk}),
 ]
 
 

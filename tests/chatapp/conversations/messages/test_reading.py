@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from chatapp.conversations import branching, continuing, viewer_checks
 from chatapp.conversations.messages import kept, paging, reading
 from chatapp.conversations.messages.transcript import StoredTranscript
-from chatapp.conversations.messages.views import turn_views
+from chatapp.conversations.messages.views import turn_views, with_questions
 from chatapp.conversations.turns import progress, replacing
 from chatapp.errors import NotFound
 from chatapp.live.view_models import PageView
@@ -117,7 +117,7 @@ def test_i4_what_changed_since_a_number_brings_a_viewer_up_to_date(alice: User) 
     def check() -> None:
         """Whoever was cut off at any moment before is brought to what there is now."""
         now = reading.page(alice.pk, code, context_view)
-        turns = {one.turn: one for one in turn_views(row_of(code).turns.all())}
+        turns = {one.turn: one for one in turn_views(with_questions(row_of(code).turns.all()))}
         for number, view in views:
             changed = reading.changes(pk, number, context_view)
             shown = {one.seq: one for one in (*view.messages, *changed.messages)}

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.db.models import F
 
 from chatapp.conversations.messages.reading import message
-from chatapp.conversations.messages.views import turn_views
+from chatapp.conversations.messages.views import turn_views, with_questions
 from chatapp.conversations.turns import progress, sending
 from chatapp.conversations.turns.progress import Checkpoint, Ending, Seen
 from chatapp.models import Conversation, Message, Turn, TurnStatus
@@ -74,7 +74,7 @@ def test_an_end_is_announced_as_it_is_stored(alice: User) -> None:
         ending = Ending(status=TurnStatus.FAILED, text="So", error={"code": "x", "message": "y"})
         ended = progress.finish(PROCESS_ID, accepted.turn, accepted.reply_id, ending, seen=seen)
         assert ended is not None
-        assert ended.turn == turn_views(Turn.objects.filter(pk=accepted.turn))[0]
+        assert ended.turn == turn_views(with_questions(Turn.objects.filter(pk=accepted.turn)))[0]
         assert ended.turn.message_seq == accepted.message_seq
         assert ended.message == message(alice.pk, code, accepted.reply_seq)
         assert ended.event_no == row_of(code).event_no == accepted.event_no + 1 + later

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chatapp.conversations.messages import pins, reading
 from chatapp.conversations.messages.paging import OLDER_MESSAGES, message_page
-from chatapp.conversations.messages.views import turn_views
+from chatapp.conversations.messages.views import turn_views, with_questions
 from chatapp.conversations.turns import replacing, sending
 from chatapp.errors import (
     NotFound,
@@ -36,7 +36,7 @@ def test_regenerating_supersedes_the_reply_and_keeps_the_question(alice: User) -
     assert question.turn_id == new_turn.turn != old.turn
     assert Turn.objects.get(pk=new_turn.turn).user_message == question
     # The message is the new turn's now, and the old one still says which it answered.
-    asked = turn_views(Turn.objects.filter(pk__in=[old.turn, new_turn.turn]))
+    asked = turn_views(with_questions(Turn.objects.filter(pk__in=[old.turn, new_turn.turn])))
     assert [one.message_seq for one in asked] == [3, 3]
     superseded = Message.objects.get(seq=4)
     assert (superseded.text, superseded.superseded_at is None) == ("second reply", False)
