@@ -304,6 +304,7 @@ async def _compress(
         # Only a ready draft could have been applied, and there is none any more.
         tried.compression_failed = True
         return
+    before = await store.abreaker(conversation_id)  # What is waited for may be cancelled at once.
     try:
         outcome = await services.compress(
             conversation_id,
@@ -316,7 +317,6 @@ async def _compress(
         tried.compression_failed = not outcome.success
     except CompressionRunning:
         # Another run is under way, or a background run was promoted for this request.
-        before = await store.abreaker(conversation_id)
         await services.settled(conversation_id)
         after = await store.abreaker(conversation_id)
         tried.compression_failed = after.cancelled > before.cancelled

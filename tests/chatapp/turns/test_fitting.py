@@ -31,7 +31,7 @@ from chatapp.turns.fitting import (
 )
 from compression import services, store
 from compression.engine import Engine
-from compression.exceptions import SummarizerError
+from compression.exceptions import CompressionRunning, SummarizerError
 from compression.ports import Summarizer
 from compression.services import undo
 from compression.store import FitDraft
@@ -256,6 +256,35 @@ async def test_i11_a_background_run_that_was_waited_for_and_cancelled_is_not_beg
         await stored(lambda: Message.objects.filter(seq__gt=20).delete())
         kept.forget()
         await stored(lambda: Conversation.objects.update(truncated_through=0))
+
+
+async def test_i11_a_run_that_is_cancelled_as_it_is_waited_for_is_not_begun_again(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when: what was cancelled before is read only once the request waits."""
+    code = await filled(alice, 9)
+    pk = await pk_of(code)
+    summarizer = ScriptedSummarizer()
+    summarizer.enqueue(says("They talked."), wait=asyncio.Event())
+    summarizer.enqueue(says("They talked again."))
+    deps = deps_with(summarizer)
+    ahead = asyncio.create_task(prepare_in_background(pk, deps))
+    await summarizer.started.wait()
+    await stored(lambda: fill(code, 2))
+    await stored(lambda: ask(code))
+    compress = services.compress
+
+    async def cancelled_at_once(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await compress(*args, **kwargs)
+        except CompressionRunning:
+            assert await services.cancel(pk)
+            raise
+
+    monkeypatch.setattr(services, "compress", cancelled_at_once)
+    await prepare(pk, deps)
+    await ahead
+    assert len(summarizer.calls) == 1
 
 
 async def test_a_question_that_never_fits_is_refused(alice: User) -> None:
