@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -64,9 +65,26 @@ def at_length(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def hurry(at_length: None, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """The same with long rests between the portions, until this is called."""
+    """The same with long rests between the portions, until this is called.
+
+    It ends the rest under way too: after a portion that a busy computer was slow with, that would
+    last for minutes.
+    """
+    unit, hurried = importing.Pace.unit, asyncio.Event()
+
+    async def interruptible(pace: importing.Pace, *work: Any) -> Any:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(hurried.wait(), max(0.0, pace._free_at - time.monotonic()))
+        pace._free_at = 0.0
+        return await unit(pace, *work)
+
+    def hurry() -> None:
+        monkeypatch.setattr(importing, "REST", 0.0)
+        hurried.set()
+
+    monkeypatch.setattr(importing.Pace, "unit", interruptible)
     monkeypatch.setattr(importing, "REST", 20.0)
-    return lambda: monkeypatch.setattr(importing, "REST", 0.0)
+    return hurry
 
 
 async def begin(client: AsyncClient, value: Any) -> dict[str, Any]:
