@@ -257,8 +257,9 @@ def test_an_insert_stores_what_the_orm_stores(
 
     def once(given: dict[str, Any]) -> list[str]:
         model = type(insert.make(**given)[0])
-        by_id = model._default_manager.in_bulk(insert(**given))
-        return [str(one) for one in by_id.values()]
+        ids = insert(**given)
+        by_id = model._default_manager.in_bulk(ids)
+        return [str(by_id[one]) for one in ids]
 
     for row in (*two_talks, two_talks[0]):
         with transaction.atomic():
