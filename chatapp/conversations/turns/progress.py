@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Count, F, Sum
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
 from chatapp.conversations.messages.stored import live
 from chatapp.conversations.messages.views import ended_turn
@@ -137,11 +137,8 @@ def first_tokens(turn_ids: Sequence[int]) -> None:
         statements.first_token(turn=turn_ids[0])
     elif turn_ids:
         # One statement for all, as above.
-        Turn.objects.filter(pk__in=turn_ids, finished_at=None).update(
-            status=TurnStatus.STREAMING,
-            first_token_at=Coalesce(F("first_token_at"), Now()),
-            retry_notice=None,
-        )
+        turns, changes = statements.first_tokens(Turn.objects.filter(pk__in=turn_ids))
+        turns.update(**changes)
 
 
 def set_truncated(conversation_id: int, through: int) -> None:

@@ -107,14 +107,19 @@ def _reply(conversation: int, turn: int, **values: Any) -> Message:
     )
 
 
-@worded_update(turn=BigIntegerField)
-def first_token(turn: int) -> Changes:
-    """Note the time of the first piece of a turn's reply."""
-    return Turn.objects.filter(pk=turn, finished_at=None), {
+def first_tokens(turns: QuerySet[Turn]) -> Changes:
+    """Note the time of the first pieces of these turns' replies."""
+    return turns.filter(finished_at=None), {
         "status": TurnStatus.STREAMING,
         "first_token_at": Coalesce(F("first_token_at"), Now()),
         "retry_notice": None,
     }
+
+
+@worded_update(turn=BigIntegerField)
+def first_token(turn: int) -> Changes:
+    """The same of one turn."""
+    return first_tokens(Turn.objects.filter(pk=turn))
 
 
 @worded_update(conversation=BigIntegerField, seen=BigIntegerField, event_no=BigIntegerField)
