@@ -88,8 +88,11 @@ def turn_views(turns: Iterable[Turn]) -> list[TurnView]:
     if not rows:
         return []
     messages: dict[int | None, list[_Said]] = {row.pk: [] for row in rows}
-    one = len(rows) == 1
-    found = _said(turn=rows[0].pk) if one else _talk(Message.objects.filter(turn__in=messages))
+    found: Iterable[tuple[Any, ...]]
+    if len(rows) == 1:
+        found = _said(turn=rows[0].pk)
+    else:
+        found = _talk(Message.objects.filter(turn__in=list(messages)))
     for turn, *said in found:
         messages[turn].append(_Said(*said))
     return [_turn_view(row, messages[row.pk]) for row in rows]
