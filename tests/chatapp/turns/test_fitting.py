@@ -222,6 +222,18 @@ async def test_a_compression_that_somebody_cancelled_is_not_called_a_failure(ali
     assert view.truncated_because.startswith("summarising failed: "), "the newest reason counts"
 
 
+async def past_a_background_run(
+    code: str, summarizer: ScriptedSummarizer
+) -> tuple[FittingDeps, asyncio.Task[Any]]:
+    """While a run in the background writes, the conversation grows until a request must wait."""
+    deps = deps_with(summarizer)
+    ahead = asyncio.create_task(prepare_in_background(await pk_of(code), deps))
+    await summarizer.started.wait()
+    await stored(lambda: fill(code, 2))
+    await stored(lambda: ask(code))
+    return deps, ahead
+
+
 async def test_i11_a_background_run_that_was_waited_for_and_cancelled_is_not_begun_again(
     alice: User,
 ) -> None:
@@ -236,11 +248,7 @@ async def test_i11_a_background_run_that_was_waited_for_and_cancelled_is_not_beg
         summarizer, writes = ScriptedSummarizer(), asyncio.Event()
         summarizer.enqueue(says("They talked."), wait=writes)
         summarizer.enqueue(says("They talked again."))
-        deps = deps_with(summarizer)
-        ahead = asyncio.create_task(prepare_in_background(pk, deps))
-        await summarizer.started.wait()
-        await stored(lambda: fill(code, 2))
-        await stored(lambda: ask(code))
+        deps, ahead = await past_a_background_run(code, summarizer)
         turn = asyncio.create_task(prepare(pk, deps))
         await until(waited_for.exists)
         if cancels:
@@ -267,11 +275,7 @@ async def test_i11_a_run_that_is_cancelled_as_it_is_waited_for_is_not_begun_agai
     summarizer = ScriptedSummarizer()
     summarizer.enqueue(says("They talked."), wait=asyncio.Event())
     summarizer.enqueue(says("They talked again."))
-    deps = deps_with(summarizer)
-    ahead = asyncio.create_task(prepare_in_background(pk, deps))
-    await summarizer.started.wait()
-    await stored(lambda: fill(code, 2))
-    await stored(lambda: ask(code))
+    deps, ahead = await past_a_background_run(code, summarizer)
     compress = services.compress
 
     async def cancelled_at_once(*args: Any, **kwargs: Any) -> Any:
