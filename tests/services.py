@@ -228,7 +228,11 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     """Ask a process that still runs to end in an orderly way, and wait for it."""
     if child.poll() is None:
         child.send_signal(signal.SIGINT)
-        child.wait()
+        try:
+            child.wait(30)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
