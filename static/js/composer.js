@@ -1,6 +1,6 @@
 // The message box, and the answers to what is sent from it.
 
-import { all, box, clearErrors, code, composer, feed, find, fit, main, showError, uuid } from "./page.js";
+import { all, box, clearErrors, code, comeBack, composer, feed, find, fit, main, showError, uuid } from "./page.js";
 import * as drafts from "./drafts.js";
 import * as outbox from "./outbox.js";
 import { question } from "./scroll.js";
@@ -35,12 +35,12 @@ export function applyState() {
   find('[aria-current="page"] .answering')?.toggleAttribute("hidden", !open);
 }
 
-export function write(text) {
+export function write(text, focus = () => box.focus()) {
   box.value = text;
   fit(box);
   drafts.keep();
   applyState();
-  box.focus();
+  focus(box);
 }
 
 function acknowledged(id, result) {
@@ -73,7 +73,7 @@ function movedOn(id, text, message) {
 
 function refused(id, text, answer) {
   // Put it before any text written meanwhile. After a reload it may be there already.
-  if (!box.value.includes(text)) write(box.value.trim() ? `${text}\n${box.value}` : text);
+  if (!box.value.includes(text)) write(box.value.trim() ? `${text}\n${box.value}` : text, comeBack);
   const { error } = answer.json;
   if (error?.code === "moved_on") movedOn(id, text, error.message);
   else refusal(answer);
@@ -91,7 +91,7 @@ async function begin() {
   box.readOnly = send.disabled = true;
   const begun = await sendElsewhere(main.dataset.urlCreate, fields);
   applyState();
-  if (!begun) box.focus();
+  if (!begun) comeBack(box);
 }
 
 export function submit() {

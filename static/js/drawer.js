@@ -1,6 +1,6 @@
 // The drawer "What the model sees": shown, hidden, and kept up to date.
 
-import { all, find } from "./page.js";
+import { all, comeBack, find } from "./page.js";
 
 const drawer = find("#drawer");
 const button = find("#drawer-button");
@@ -85,7 +85,7 @@ function follow() {
 function swapped(wanted) {
   if (wanted) {
     drawer.scrollTop = 0;
-    find(".edit[open] textarea", drawer)?.focus();
+    comeBack(find(".edit[open] textarea", drawer));
   }
   views?.shown();
 }
@@ -93,7 +93,7 @@ function swapped(wanted) {
 /** Close the editor and show the summary as it is now. */
 function read() {
   find(".edit", drawer).open = false;
-  find(".edit summary", drawer).focus();
+  comeBack(find(".edit summary", drawer));
   refresh();
 }
 

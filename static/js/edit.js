@@ -1,6 +1,6 @@
 // Editing one's own message in place. Sending it starts a new reply.
 
-import { all, box, feed, find, fit, isComposing, make, onEscape, sends, uuid } from "./page.js";
+import { all, box, comeBack, feed, find, fit, isComposing, make, onEscape, sends, uuid } from "./page.js";
 import { sendAsBranch } from "./message.js";
 
 /** A warning that names how many of the loaded messages an edit of this one replaces. */
@@ -44,7 +44,7 @@ export function edit(article) {
     find(".body", shown).hidden = false;
     if ("superseded" in shown.dataset) shown.remove();
     const target = next.isConnected ? next : find("[data-action=edit-message]", shown);
-    (target?.isConnected ? target : box).focus();
+    comeBack(target?.isConnected ? target : box);
   };
   const cancel = make("button", { type: "button" }, "Cancel");
   const again = make("button", { className: "primary" }, "Send again");

@@ -1,9 +1,9 @@
 // The feed: articles in the order of their seq, and the divider.
 
-import { all, feed, find, main, make } from "./page.js";
+import { all, feed, find, make } from "./page.js";
 import { hold } from "./scroll.js";
 
-const MOST_ARTICLES = 400;
+export const MOST_ARTICLES = 400;
 
 /** The text of a message without the buttons in it. */
 function textOf(body) {
@@ -153,26 +153,6 @@ export function trim() {
   release();
 }
 
-/** The same at the other end, after older messages were loaded: remove the newest. */
-function trimNewest() {
-  const articles = all("article[data-seq]", feed);
-  if (articles.length <= MOST_ARTICLES || find("[aria-busy], .pending", feed)) return;
-  articles.slice(MOST_ARTICLES).forEach((one) => one.remove());
-  find("#newer")?.remove();
-  const address = `?after=${articles[MOST_ARTICLES - 1].dataset.seq}`;
-  const link = make(
-    "a",
-    {
-      className: "more-messages", href: address, "hx-get": address,
-      "hx-target": "#newer", "hx-swap": "outerHTML", "hx-trigger": "click",
-    },
-    "Newer messages",
-  );
-  const newer = make("p", { id: "newer", className: "newer" }, link, make("a", { href: main.dataset.urlPage, "data-action": "to-end" }, "To the end"));
-  feed.append(newer);
-  htmx.process(newer);
-}
-
 export function start() {
   htmx.defineExtension("feed", {
     isInlineSwap: (style) => style === "message",
@@ -189,7 +169,7 @@ export function start() {
   let loads = "";
   document.body.addEventListener("htmx:beforeSwap", (event) => (loads = event.target.id));
   document.body.addEventListener("htmx:afterSettle", () => {
-    if (loads === "older") trimNewest();
+    if (loads === "older") import("./jump.js").then((one) => one.trimNewest(), () => undefined);
     else if (loads === "newer") trim();
     loads = "";
   });

@@ -1,7 +1,7 @@
-// Going to any message of the conversation, and back by the browser's Back. Loaded at the first jump.
+// Messages that are not loaded: going to any of them, and back by the browser's Back. Loaded at the first need.
 
 import { all, feed, find, main, make, scroller, showError } from "./page.js";
-import { enhance, placeDivider } from "./feed.js";
+import { MOST_ARTICLES, enhance, placeDivider } from "./feed.js";
 import * as scroll from "./scroll.js";
 import { eventNo } from "./socket.js";
 
@@ -112,6 +112,26 @@ export async function toTail() {
   if (!(await show({ end: true }))) return false;
   if (loads) remember(left, { place: { end: true } }, main.dataset.urlPage);
   return true;
+}
+
+/** After older messages were loaded, remove the newest above the limit; a link loads them again. */
+export function trimNewest() {
+  const articles = all("article[data-seq]", feed);
+  if (articles.length <= MOST_ARTICLES || find("[aria-busy], .pending", feed)) return;
+  articles.slice(MOST_ARTICLES).forEach((one) => one.remove());
+  find("#newer")?.remove();
+  const address = `?after=${articles[MOST_ARTICLES - 1].dataset.seq}`;
+  const link = make(
+    "a",
+    {
+      className: "more-messages", href: address, "hx-get": address,
+      "hx-target": "#newer", "hx-swap": "outerHTML", "hx-trigger": "click",
+    },
+    "Newer messages",
+  );
+  const newer = make("p", { id: "newer", className: "newer" }, link, make("a", { href: main.dataset.urlPage, "data-action": "to-end" }, "To the end"));
+  feed.append(newer);
+  htmx.process(newer);
 }
 
 function remember(left, state, address) {

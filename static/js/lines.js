@@ -1,6 +1,6 @@
 // Changes of single lines of the summary, and of a preview, in the drawer and in its notice. Loaded with the first press.
 
-import { all, find, fit, make, onEscape, post, showError, tell } from "./page.js";
+import { all, comeBack, find, fit, make, onEscape, post, showError, tell } from "./page.js";
 import { refresh } from "./drawer.js";
 import { signedOut } from "./socket.js";
 
@@ -51,11 +51,7 @@ async function change(root, fields, next) {
   for (const item of all(".editing", root)) shut(item);
   await reread(root);
   const changed = fields.line && more(saying(root, fields.text.trim()));
-  const focused = document.activeElement;
-  // Wherever else it is, the person has moved it.
-  if (!focused || focused === document.body || focused.id === "drawer-body") {
-    (changed || document.getElementById(next) || find(`#${root.id} summary`))?.focus();
-  }
+  comeBack(changed || document.getElementById(next) || find(`#${root.id} summary`));
   // While the editor was open, the rest of the drawer was left as it was.
   refresh();
   const [act] = fields.act.split(" ");
@@ -129,7 +125,7 @@ async function go(button) {
   // What was ticked and written there is sent: nothing of it is unsaved.
   form.remove();
   await htmx.ajax("GET", answer.ok ? button.dataset.then : find(".preview").dataset.refresh, { target: "#drawer-body", swap: "innerHTML" });
-  find("#drawer-body").focus({ preventScroll: true });
+  comeBack(find("#drawer-body"));
 }
 
 /** Apply or discard the preview that waits: in the drawer, if it is there, so that what was ticked and written counts. */

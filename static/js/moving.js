@@ -1,6 +1,6 @@
 // Moving a conversation to a project: from its menu, or by dragging it onto the project's name.
 
-import { all, find, post, showError } from "./page.js";
+import { all, comeBack, find, post, showError } from "./page.js";
 import { address, refresh } from "./list.js";
 import { offer } from "./row.js";
 import { show } from "./menu.js";
@@ -25,7 +25,7 @@ export async function move({ which, title, project = "" }, to) {
   if (!answer.ok) return showError(answer.json.error?.message || "That did not work. Try again in a moment.");
   offer({ which, title, back: "settings", fields: { project }, words: to ? `Moved to ${nameOf(to)}:` : "Taken out of its project:" });
   await refresh();
-  find(`#links [data-code="${which}"] .more`)?.focus();
+  comeBack(find(`#links [data-code="${which}"] .more`));
 }
 
 const target = (event) => dragged && event.target.closest?.("#nav [data-project]");

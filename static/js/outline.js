@@ -167,14 +167,16 @@ async function keyed(event) {
   if (!(event.key in steps)) return;
   event.preventDefault();
   const [earlier, later] = [find(".earlier a", body), find(".later a", body)];
+  // Unless the person has left the outline while it was loaded.
+  const focus = (link) => (inside() || document.activeElement === document.body) && list.focus(body, link);
   if (event.key === "Home") {
     if (earlier) await load(1);
-    list.focus(body, list.links(body)[0]);
+    focus(list.links(body)[0]);
     return;
   }
   if (event.key === "End") {
     if (later) await load(find(".entries", body).dataset.lastSeq);
-    list.focus(body, list.links(body).at(-1));
+    focus(list.links(body).at(-1));
     return;
   }
   const step = steps[event.key];
@@ -184,7 +186,7 @@ async function keyed(event) {
   if (beyond && !list.links(body)[wanted]) await more(beyond);
   const links = list.links(body);
   const place = links.indexOf(from) + step;
-  list.focus(body, links[Math.min(links.length - 1, Math.max(0, place))]);
+  focus(links[Math.min(links.length - 1, Math.max(0, place))]);
 }
 
 function slid(event) {
@@ -203,8 +205,9 @@ export async function show(from) {
   panel.hidden = false;
   button.setAttribute("aria-expanded", "true");
   store.set("outline", "open");
+  const before = document.activeElement;
   await load(inView()?.[0] ?? 1);
-  if (from) focusHere();
+  if (from && [before, document.body].includes(document.activeElement)) focusHere();
 }
 
 function hide({ focus = true } = {}) {

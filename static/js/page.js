@@ -128,6 +128,12 @@ export function fit(text) {
   around.minHeight = "";
 }
 
+/** When an answer has come, focus `element`, unless the person is somewhere else by now. */
+export function comeBack(element) {
+  const at = document.activeElement;
+  if (!at?.checkVisibility() || at.contains(element) || (at.form && at.form === element?.form)) element?.focus();
+}
+
 /** Make Esc in this element call `leave`, and nothing else. */
 export function onEscape(element, leave) {
   element.addEventListener("keydown", (event) => {

@@ -1,6 +1,6 @@
 // A conversation of the list: its menu, another title, and Undo after archiving and deleting.
 
-import { code, find, main, make, onEscape, post, showError, unloaded } from "./page.js";
+import { code, comeBack, find, main, make, onEscape, post, showError, unloaded } from "./page.js";
 import { DELETED, address, placeUndo, refresh } from "./list.js";
 import { show } from "./menu.js";
 
@@ -34,7 +34,7 @@ function rename() {
       form.remove();
     }
     await refresh();
-    if (focused) find(".more", rowOf(which) ?? row).focus();
+    if (focused) comeBack(find(".more", rowOf(which) ?? row));
   };
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -67,7 +67,7 @@ export function offer({ which, title, back, words, fields = {} }, wasRead) {
     if (!answer.ok) return showError("Undo did not work. Reload the page and try again.");
     if (wasRead) return location.assign(`/c/${which}/`);
     await refresh();
-    return find(`#links [data-code="${which}"] a`)?.focus();
+    return comeBack(find(`#links [data-code="${which}"] a`));
   });
   undo.replaceChildren(`${words} “${title}”. `, button);
   placeUndo();
