@@ -76,8 +76,13 @@ lint: $(VENV)/dev ## style, types, migrations, deployment checks
 bench: $(VENV)/dev ## measure; CASE=name for one benchmark
 	$(PY) -m tests.benchmarks $(CASE)
 
-soak: $(VENV)/dev ## the tests that take longer than 10 seconds
-	$(PYTEST) -m soak
+soak: $(VENV)/dev ## the tests that take too long for each change, and more of them on PostgreSQL and Redis
+	@$(PY) -m tests.services --chromium -- true
+	@failed=; \
+	env -u DATABASE_URL -u REDIS_URL $(PYTEST) -m soak || failed="$$failed soak"; \
+	echo "== What uses a database or publishes, on PostgreSQL and Redis"; \
+	$(PY) -m tests.services --database --redis -- $(PYTEST) $(PARALLEL) -m elsewhere || failed="$$failed elsewhere"; \
+	if [ -n "$$failed" ]; then echo "make soak failed in:$$failed"; exit 1; fi
 
 lock: $(VENV)/dev ## compile the lock files again from pyproject.toml, and check that wheels exist
 	$(VENV)/bin/uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url \

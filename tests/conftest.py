@@ -32,10 +32,11 @@ settings.register_profile("quick", settings.get_profile("default"), max_examples
 settings.load_profile("default")
 
 MARKERS = (
-    "storage: stores something; runs again on PostgreSQL",
-    "events: publishes through the channel layer; runs again on Redis",
+    "storage: depends on what the database does; runs again on PostgreSQL",
+    "events: depends on what the channel layer does; runs again on Redis",
+    "elsewhere: uses both as those with these markers do; `make soak` runs it on PostgreSQL and Redis",
     "browser: looks at pages with Chromium",
-    "soak: must wait longer than 10 s; `make soak` only",
+    "soak: takes longer than 10 s, or repeats at length what a shorter one shows; `make soak` only",
 )
 
 

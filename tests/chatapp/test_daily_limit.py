@@ -32,7 +32,7 @@ from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, fresh_product, send, settle
 from tests.reviewing import browser_of, page
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 AN_ID = "00000000-0000-4000-8000-000000000001"
 

@@ -24,7 +24,7 @@ from tests.reviewing import (
     summary_path,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 NEW_TEXT = "## Decisions\n\n- Use tabs everywhere\n"
 

@@ -15,7 +15,7 @@ from tests.chatapp.views.test_transfer import upload
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, send, settle, signed_in
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 
 async def listed(client: AsyncClient) -> list[str]:

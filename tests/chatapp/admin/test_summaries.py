@@ -21,8 +21,7 @@ from tests.reviewing import review_path, staff, summarise, summary_path
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
-    pytest.mark.storage,
-    pytest.mark.events,
+    pytest.mark.elsewhere,
 ]
 
 NEW_TEXT = "## Decisions\n\n- Use tabs everywhere\n"

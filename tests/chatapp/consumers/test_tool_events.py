@@ -14,7 +14,7 @@ from tests.fake_scripts import Delay, Done, Finish, Script, Text, Tool, Usage
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import send, settle
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage, pytest.mark.events]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 CALL = Script(
     steps=(

@@ -25,7 +25,7 @@ from tests.chatapp.talking import begin, new
 from tests.chatapp.viewing import PATIENCE, Screen
 from tests.inprocess import HTMX, JSON, fresh_product, signed_in
 
-pytestmark = [pytest.mark.events, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 CALL = "a1b2c3d4e"
 ARGUMENTS = {"text": "Buy <b>milk</b>\u202e", "list": [1, 2]}

@@ -36,7 +36,7 @@ from tests.chatapp.turns.test_fitting import PROFILE, deps_with, pk_of
 from tests.chatapp.turns.test_turn import MODEL
 from tests.compression.hosting import SIZES
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 OLD = ("The report is at /srv/data/report-2024.csv, ticket KX-4021.", "Noted.", "And tea?", "Yes.")
 WITHOUT_TOOLS = replace(PROFILE, supports_tools=False)

@@ -17,7 +17,7 @@ from compression import store
 from compression.types import Trigger
 from tests.chatapp.stage import Stage, staged, stored
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture

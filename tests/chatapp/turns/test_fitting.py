@@ -44,7 +44,7 @@ from tests.chatapp.talking import new, row_of
 from tests.chatapp.turns.test_turn import fill
 from tests.strict import faults
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 COUNTER = CharacterCounter()
 PROFILE = Profile(name="model", window=4096, calibration=1.0)

@@ -28,8 +28,7 @@ from tests.chatapp.turns.test_turn import asked_of, fill
 from tests.fake_scripts import Tool, calling, saying
 
 pytestmark = [
-    pytest.mark.storage,
-    pytest.mark.events,
+    pytest.mark.elsewhere,
     pytest.mark.django_db(transaction=True),
 ]
 

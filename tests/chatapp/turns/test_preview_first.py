@@ -12,7 +12,7 @@ from tests.chatapp.stage import stored
 from tests.chatapp.turns.test_fitting import ask, deps_with, filled, pk_of
 from tests.chatapp.turns.test_turn import fill
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 
 async def test_nothing_is_applied_unseen_while_the_request_fits(alice: User) -> None:

@@ -49,7 +49,7 @@ from tests.fake_scripts import (
     saying,
 )
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 MOST_STATEMENTS = 11
 OF_THE_LOG = re.compile(r'"chatapp_(modelcall|dailycalls)"|"chatapp_conversation"."code" AS "code"')

@@ -42,8 +42,7 @@ from tests.fake_scripts import (
 )
 
 pytestmark = [
-    pytest.mark.storage,
-    pytest.mark.events,
+    pytest.mark.elsewhere,
     pytest.mark.django_db(transaction=True),
 ]
 

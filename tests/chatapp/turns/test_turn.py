@@ -47,7 +47,7 @@ from tests.fake_scripts import (
     summary_delta,
 )
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 MODEL = "fake-model"
 WINDOW = 4096

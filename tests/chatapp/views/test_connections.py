@@ -25,7 +25,7 @@ from tests.fake_scripts import Finish, Script, Text, Wait, failing, saying
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, fresh_product, new_conversation, send, settle, signed_in
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 MODELS = (
     {"id": "qwen3:8b", "object": "model", "max_model_len": 16384},

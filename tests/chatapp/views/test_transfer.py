@@ -25,7 +25,7 @@ from tests.chatapp.transfer.test_files import CHAT, claude_chat, node, said, tre
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import HTMX, JSON, send, settle, signed_in
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 HOSTILE = "<img src=x onerror=alert(1)> \u202e ``` </script>"
 

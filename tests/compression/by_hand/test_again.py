@@ -29,7 +29,7 @@ from tests.compression.hosting import (
 )
 from tests.compression.test_services import GOOD, LONG, compress, engine, scripted, versions
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 BETTER = says("They agreed on words.")
 

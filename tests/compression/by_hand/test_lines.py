@@ -11,7 +11,7 @@ from compression.types import Section, Trigger
 from tests.compression.hosting import COUNTER, SIZES, TRANSCRIPT, database, new_conversation
 from tests.compression.test_services import GOOD, LONG, compress, scripted
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 
 async def changed(conversation_id: int, change: LineChange, version: int) -> int:

@@ -33,7 +33,7 @@ from tests.compression.hosting import (
     supersede,
 )
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 WINDOW = 4000
 """Ruler tokens: about a dozen of the messages below go into one call."""

@@ -33,7 +33,7 @@ from tests.fake_scripts import (
     saying,
 )
 
-pytestmark = [pytest.mark.storage, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 SHORT = Limits(
     first_token=1.0, between_tokens=0.6, total=2.0, retry_budget=1.5, max_reply_characters=2000

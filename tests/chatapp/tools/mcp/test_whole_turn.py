@@ -20,7 +20,7 @@ from tests.fake_scripts import Tool, calling, saying
 from tests.fake_upstream import FakeUpstream
 from tests.inprocess import JSON, send, settle
 
-pytestmark = [pytest.mark.events, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.elsewhere, pytest.mark.django_db(transaction=True)]
 
 CALL = calling(Tool("tests__write", '{"text": "Buy milk"}'))
 Json = dict[str, Any]
