@@ -34,7 +34,7 @@ settings.load_profile("default")
 MARKERS = (
     "storage: depends on what the database does; runs again on PostgreSQL",
     "events: depends on what the channel layer does; runs again on Redis",
-    "elsewhere: uses both as those with these markers do; `make soak` runs it on PostgreSQL and Redis",
+    "elsewhere: uses one of them without more; `make soak` runs it on PostgreSQL and Redis",
     "browser: looks at pages with Chromium",
     "soak: takes longer than 10 s, or repeats at length what a shorter one shows; `make soak` only",
 )

@@ -13,6 +13,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
@@ -28,16 +29,23 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 class Fork:
     """A running ``manage.py``, with those attributes of ``subprocess.Popen`` that tests use."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        files: tuple[Path, Path] | None = None,
+    ) -> None:
         _CONTEXT.set_forkserver_preload(["tests.preloaded"])
         reading, writing = _CONTEXT.Pipe(duplex=False)
         self._process: BaseProcess = _CONTEXT.Process(
-            target=_run, args=(["manage.py", *arguments], dict(environment), writing), daemon=True
+            target=_run,
+            args=(["manage.py", *arguments], dict(environment), writing, files),
+            daemon=True,
         )
         self._process.start()
         writing.close()
         self.stdout: TextIO = os.fdopen(os.dup(reading.fileno()), errors="replace")
-        """What it prints, errors included."""
+        """What it prints, errors included, unless it was given ``files``."""
         reading.close()
 
     @property
@@ -78,11 +86,37 @@ class Fork:
         self.send_signal(signal.SIGKILL)
 
 
-def _run(command: list[str], environment: dict[str, str], output: Connection) -> None:
-    """Become the program."""
+def completed(
+    arguments: Sequence[str], environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run it to its end, as ``subprocess.run`` does with captured text. Raises TimeoutExpired."""
+    with tempfile.TemporaryDirectory() as folder:
+        output, errors = Path(folder, "output"), Path(folder, "errors")
+        fork = Fork(arguments, environment, (output, errors))
+        fork.stdout.close()
+        try:
+            status = fork.wait(timeout)
+        finally:
+            fork.kill()
+        return subprocess.CompletedProcess(
+            arguments, status, output.read_text("utf-8"), errors.read_text("utf-8")
+        )
+
+
+def _run(
+    command: list[str],
+    environment: dict[str, str],
+    output: Connection,
+    files: tuple[Path, Path] | None,
+) -> None:
+    """Become the program, which prints to ``output``, or its output and its errors to ``files``."""
     os.setsid()
     for stream in (1, 2):
-        os.dup2(output.fileno(), stream)
+        if files is None:
+            os.dup2(output.fileno(), stream)
+        else:
+            with files[stream - 1].open("w") as file:
+                os.dup2(file.fileno(), stream)
     output.close()
     for text in (sys.stdout, sys.stderr):
         assert isinstance(text, TextIOWrapper)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.forks import Fork
+from tests.forks import Fork, completed
 from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -253,15 +253,9 @@ def _read(
 
 def manage(server: RunningServer, *arguments: str) -> str:
     """Run ``manage.py`` with the server's environment; its output. Raises CalledProcessError."""
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=server.environment,
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=START_TIMEOUT,
-    ).stdout
+    done = completed(arguments, server.environment, START_TIMEOUT)
+    done.check_returncode()
+    return done.stdout
 
 
 def status_of(url: str) -> int:

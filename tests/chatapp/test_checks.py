@@ -11,6 +11,7 @@ import pytest
 from django.core.checks import run_checks
 from pytest_django import Settings
 
+from tests.forks import completed
 from tests.servers import ROOT
 
 SQLITE = "django.db.backends.sqlite3"
@@ -110,23 +111,20 @@ def test_debug_in_public(settings: Settings) -> None:
     assert ours(settings, DEBUG=True, ALLOWED_ORIGINS=local, ALLOWED_HOSTS=["127.0.0.1"]) == []
 
 
+def deployed(tmp_path: Path) -> dict[str, str]:
+    """A deployment's settings, and nothing else that a program is given."""
+    return {
+        "PATH": os.environ["PATH"],
+        "SECRET_KEY": KEY,
+        "ALLOWED_HOSTS": "chat.example.org",
+        "ALLOWED_ORIGINS": "https://chat.example.org",
+        "DATABASE_URL": f"sqlite:///{tmp_path / 'deployed.sqlite3'}",
+    }
+
+
 def manage(tmp_path: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """``manage.py`` with a deployment's settings and nothing else in its environment."""
-    return subprocess.run(
-        [sys.executable, "-W", "error::DeprecationWarning:chatapp", "manage.py", *arguments],
-        cwd=ROOT,
-        env={
-            "PATH": os.environ["PATH"],
-            "SECRET_KEY": KEY,
-            "ALLOWED_HOSTS": "chat.example.org",
-            "ALLOWED_ORIGINS": "https://chat.example.org",
-            "DATABASE_URL": f"sqlite:///{tmp_path / 'deployed.sqlite3'}",
-            **env,
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    """``manage.py`` with them and ``env``."""
+    return completed(arguments, deployed(tmp_path) | env, timeout=60)
 
 
 def test_i32_a_deployment_is_clean(tmp_path: Path) -> None:
@@ -134,7 +132,15 @@ def test_i32_a_deployment_is_clean(tmp_path: Path) -> None:
 
     Breaks when: SECURE_HSTS_SECONDS, or any cookie's Secure, is left out of the settings.
     """
-    done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING")
+    checks = ["manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    done = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:chatapp", *checks],
+        cwd=ROOT,
+        env=deployed(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     # How long and how far browsers insist on https is the host's choice.
     assert "no issues (2 silenced)" in done.stdout
