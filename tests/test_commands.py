@@ -33,7 +33,7 @@ from django.core.management import get_commands, load_command_class
 
 from chatapp.conversations.tools.servers import ServerAccess
 from chatapp.tools.mcp.client import open_session
-from tests.documents import COMPRESSION, blocks, documents, in_backticks
+from tests.documents import COMPRESSION, README, blocks, documents, in_backticks
 from tests.json_client import JsonClient
 from tests.ports import free_port
 from tests.servers import ROOT, START_TIMEOUT, STOP_TIMEOUT, status_of
@@ -342,7 +342,12 @@ def _name(value: object) -> str:
     return value.relative_to(ROOT).as_posix() if isinstance(value, Path) else str(value)
 
 
-@pytest.mark.parametrize(("document", "heading"), sections(), ids=_name)
+@pytest.mark.parametrize(
+    ("document", "heading"),
+    # Those of the README with each change.
+    [pytest.param(*one, marks=() if one[0] == README else pytest.mark.soak) for one in sections()],
+    ids=_name,
+)
 def test_commands_do_what_they_should(computer: Computer, document: Path, heading: str) -> None:
     """Breaks when: an option, a file, a target or a setting is renamed that a document names."""
     pieces = list(blocks(document, "sh"))

@@ -137,6 +137,7 @@ def test_the_command_line_starts(library: Path, order: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_tests_start(library: Path, order: str) -> None:
     """By pytest's own command, which puts the folder on the path by itself and late."""

@@ -84,6 +84,7 @@ async def in_both_themes(page: Page) -> list[str]:
     return found
 
 
+@pytest.mark.soak
 async def test_axe_finds_nothing_on_pages_without_a_conversation(
     screen: Screen, browser: Browser, product: RunningServer
 ) -> None:
@@ -176,6 +177,7 @@ async def test_axe_finds_nothing_where_the_server_fails(browser: Browser, tmp_pa
     server.kill()
 
 
+@pytest.mark.soak
 async def test_axe_finds_nothing_in_the_review(screen: Screen, model: RunningUpstream) -> None:
     """What the admin shows of conversations and summaries, with our colours."""
     page, found = screen.page, list[str]()
@@ -299,6 +301,7 @@ async def tab_to(page: Page, wanted: Locator, key: str = "Tab") -> None:
     pytest.fail(f"{wanted} is not reached with {key}")
 
 
+@pytest.mark.soak
 async def test_the_whole_job_can_be_done_by_keyboard(
     screen: Screen, model: RunningUpstream
 ) -> None:

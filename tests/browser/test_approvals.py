@@ -49,6 +49,7 @@ def _question(screen: Screen) -> Locator:
     return screen.page.get_by_role("group", name="Approve notes__write")
 
 
+@pytest.mark.soak
 async def test_it_is_allowed_by_keyboard_and_every_page_shows_it(
     screen: Screen, signed_in: BrowserContext, model: RunningUpstream, product: RunningServer
 ) -> None:

@@ -263,6 +263,7 @@ async def test_scrolling_up_as_a_message_comes_stops_the_following(
     await expect(screen.articles).to_have_count(60)
 
 
+@pytest.mark.soak
 async def test_at_most_400_messages_are_in_the_page_in_both_directions(
     screen: Screen, product: RunningServer
 ) -> None:

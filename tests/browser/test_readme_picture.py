@@ -21,6 +21,7 @@ MOST_BYTES = 120_000
 LEAST_COLOURS = 40
 
 
+@pytest.mark.soak
 async def test_it_is_taken_anew_like_the_one_that_is_shown(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ async def equals_a_fresh_load(page: Page) -> None:
     await fresh.close()
 
 
+@pytest.mark.soak
 async def test_i4_reloaded_cut_off_and_in_three_tabs(
     line: Proxy, context: BrowserContext, model: RunningUpstream
 ) -> None:
@@ -215,6 +216,7 @@ async def test_w09_an_idle_page_keeps_its_socket(
         assert len(opened) == 1
 
 
+@pytest.mark.soak
 async def test_w09_after_our_own_limit_the_page_comes_back(
     browser: Browser, model: RunningUpstream, tmp_path: Path
 ) -> None:

@@ -142,6 +142,7 @@ async def detail_added(page: Page) -> None:
     await expect(page.locator(".compared .added")).to_have_count(1)
 
 
+@pytest.mark.soak
 async def test_ten_summaries_are_reviewed_by_keyboard(
     context: BrowserContext, server: RunningServer
 ) -> None:
@@ -356,6 +357,7 @@ async def test_many_are_approved_at_once(context: BrowserContext, server: Runnin
     await expect(queue).to_contain_text("Nothing waits.")
 
 
+@pytest.mark.soak
 async def test_axe_finds_nothing_in_the_review(
     context: BrowserContext, server: RunningServer
 ) -> None:

@@ -130,6 +130,7 @@ async def test_what_is_left_out_because_somebody_cancelled_says_so(
     await expect(notice).to_contain_text(because)
 
 
+@pytest.mark.soak
 async def test_a_compression_that_dies_with_the_server_can_be_asked_for_again(
     browser: Browser, model: RunningUpstream, tmp_path: Path
 ) -> None:

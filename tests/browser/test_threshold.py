@@ -56,6 +56,7 @@ async def originals_are_above(screen: Screen) -> None:
     assert above["y"] < below["y"]
 
 
+@pytest.mark.soak
 async def test_a_chat_with_the_demo_model_compresses_itself(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def assert_fits(talk: Talk, *, refused: int = 0) -> None:
     assert len(talk.strict.refused) == refused
 
 
+@pytest.mark.soak
 async def test_300_000_tokens_on_a_model_of_8192(alice: User, settings: Any) -> None:
     """I12, I16, I18: compressed chunk by chunk, once; nothing lost, nothing too long.
 

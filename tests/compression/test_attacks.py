@@ -38,7 +38,7 @@ from tests.compression.hosting import (
 )
 from tests.compression.summarizers.test_prompt import Answer, Model
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 RULE = "Never write to the production database."
 GOOD = {"narrative": "They spoke.", "add": [], "resolve": [], "supersede": [], "lift": []}

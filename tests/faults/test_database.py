@@ -84,6 +84,7 @@ async def test_b05_a_backup_of_sqlite_is_taken_and_served(
     await is_backed_up(world, upstream, person, folder=tmp_path, elsewhere=copy)
 
 
+@pytest.mark.soak
 async def test_b05_a_backup_of_postgres_is_taken_and_served(
     upstream: FakeUpstream, wide_world: World, tmp_path: Path
 ) -> None:

@@ -42,7 +42,7 @@ from tests.inprocess import HTMX, JSON, fresh_product, signed_in
 from tests.json_client import JsonClient
 from tests.servers import RunningServer, manage
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.storage]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.elsewhere]
 
 LONG = [{"role": ("user", "assistant")[n % 2], "content": f"word {n}"} for n in range(1_000)]
 acount = in_database_thread(lambda: (Conversation.objects.count(), Message.objects.count()))
