@@ -87,7 +87,15 @@ class Target:
 
 
 def main() -> int:
-    """Print one row a figure; 0 when all are reached. Takes about five minutes."""
+    """On SQLite, with the bus in the process."""
+    return measure()
+
+
+def measure(**environment: str) -> int:
+    """Print one row a figure; 0 when all are reached. Takes about five minutes.
+
+    ``environment`` is added to the server's.
+    """
     print("Absolute figures are noisy: compare them with the controls of the same run (×).")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -104,7 +112,8 @@ def main() -> int:
                 )
             )
             targets.append(Target(name=name, pid=pid, address={"base": base}))
-        server = start_server(folder, OPENAI_BASE_URL=model_server, CHAT_MODEL="20-at-0")
+        served = {"OPENAI_BASE_URL": model_server, "CHAT_MODEL": "20-at-0", **environment}
+        server = start_server(folder, **served)  # type: ignore[arg-type]
         stack.callback(server.kill)
         address = {"base": server.base_url, "sessions": sessions(server)}
         keep_to(server.process.pid, server=True)
