@@ -244,6 +244,7 @@ async def test_words_that_are_not_saved_keep_their_view(screen: Screen) -> None:
     assert "#sees=versions" not in page.url
 
 
+@pytest.mark.soak
 async def test_the_sheet_of_a_phone_shows_every_view(screen: Screen) -> None:
     """No wider than the screen, everything as large as a finger, and nothing that axe finds.
 

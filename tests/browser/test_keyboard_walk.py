@@ -111,6 +111,7 @@ async def palette_acts(screen: Screen, drawer: Locator) -> None:
     await shows(page, screen.page.locator("#drawer-button"))
 
 
+@pytest.mark.soak
 async def test_the_memory_is_walked_through_by_keyboard_alone(
     screen: Screen, product: RunningServer
 ) -> None:

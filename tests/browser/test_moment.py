@@ -209,6 +209,7 @@ async def test_lines_come_as_parts_are_finished(
     await expect(lines).to_have_count(0)
 
 
+@pytest.mark.soak
 async def test_the_demo_model_shows_a_compression_at_the_first_message(
     browser: Browser, tmp_path: Path
 ) -> None:

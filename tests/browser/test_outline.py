@@ -294,6 +294,7 @@ async def test_what_is_found_is_in_sight(
     assert edges[0]["y"] + edges[0]["height"] <= edges[1]["y"]
 
 
+@pytest.mark.soak
 async def test_on_a_phone_it_is_a_sheet(screen: Screen, product: RunningServer) -> None:
     """It goes away when it has led somewhere; wide, it stays, and is there after a reload.
 

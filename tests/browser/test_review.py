@@ -186,6 +186,7 @@ async def test_ten_summaries_are_reviewed_by_keyboard(
     assert stored(server, noted) == "a line is missing"
 
 
+@pytest.mark.soak
 async def test_c11_an_edit_in_the_review_while_a_compression_runs_stays(
     context: BrowserContext, server: RunningServer, model: RunningUpstream
 ) -> None:

@@ -153,7 +153,7 @@ async def test_nothing_around_the_feed_is_a_query_container(screen: Screen) -> N
     assert set(kinds) == {"normal"}
 
 
-@pytest.mark.parametrize("anchoring", [True, False])
+@pytest.mark.parametrize("anchoring", [pytest.param(True, marks=pytest.mark.soak), False])
 async def test_what_is_read_stays_when_messages_come_above_it_and_leave(
     screen: Screen, product: RunningServer, anchoring: bool
 ) -> None:
@@ -189,7 +189,7 @@ async def test_what_is_read_stays_when_messages_come_above_it_and_leave(
     assert abs(await top_of(read) - before) < 2
 
 
-@pytest.mark.parametrize("anchoring", [True, False])
+@pytest.mark.parametrize("anchoring", [pytest.param(True, marks=pytest.mark.soak), False])
 async def test_what_is_read_stays_when_a_divider_comes_above_it(
     screen: Screen, signed_in: BrowserContext, model: RunningUpstream, anchoring: bool
 ) -> None:

@@ -197,6 +197,7 @@ async def test_a_summary_prepared_in_the_background_is_applied_without_a_lock(
     assert not any("data-locked" in frame for frame in frames)
 
 
+@pytest.mark.soak
 async def test_before_a_smaller_model_is_taken_it_is_said_what_that_means(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -137,6 +137,7 @@ def test_projects_of_before_get_names_for_the_file_system(alice: User, bob: User
     assert set(Project.objects.filter(owner=alice).values_list("slug", flat=True)) == set(after)
 
 
+@pytest.mark.soak
 def test_i32_to_an_early_release_and_back(alice: User, bob: User) -> None:
     """I32: with a record of what is gone, a finished part of a summary, and what only then was so.
 
