@@ -40,7 +40,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
-    "django.contrib.staticfiles",
+    "chatapp.deployment.static_files.StaticFilesConfig",
     "channels",
     "django_htmx",
     "csp",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from django.contrib.staticfiles.apps import StaticFilesConfig as DjangosConfig
 from django.core.files.base import ContentFile, File
 from rjsmin import jsmin
 from whitenoise.storage import CompressedManifestStaticFilesStorage
@@ -21,6 +22,19 @@ IMPORT = re.compile(r'^@import "([^"]+)";$', re.MULTILINE)
 
 #: A comment with the white space before it, or a string, which must stay as it is.
 COMMENT = re.compile(r"""("[^"]*"|'[^']*')|\s*/\*.*?\*/""", re.DOTALL)
+
+
+class StaticFilesConfig(DjangosConfig):
+    """Django's own app, without the admin's words of other languages: a fifth of all files.
+
+    Each file that is served takes 4 kB of a process.
+    """
+
+    ignore_patterns = (
+        *DjangosConfig.ignore_patterns,
+        "admin/js/vendor/select2/i18n/[!e]*",
+        "admin/js/vendor/select2/i18n/e[!n]*",
+    )
 
 
 class StaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]

@@ -24,8 +24,19 @@ from twisted.internet import reactor
 loop = type(reactor._asyncioEventloop).__module__.partition(".")[0]
 print(json.dumps({"loop": loop, "loaded": sorted(sys.modules)}))
 """
-#: Megabytes each: TLS, encryption, schemas of tools, mathematics, the ruler, prices, tool servers.
-RARE = ("OpenSSL", "cryptography", "jsonschema", "docutils", "tiktoken", "genai_prices", "mcp")
+#: Megabytes each: TLS, encryption, schemas of tools, mathematics, the ruler, prices, tool servers,
+#: a terminal's colours, another protocol over websockets.
+RARE = (
+    "OpenSSL",
+    "cryptography",
+    "jsonschema",
+    "docutils",
+    "tiktoken",
+    "genai_prices",
+    "mcp",
+    "click",
+    "autobahn.wamp.message",
+)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="There is no uvloop for Windows.")

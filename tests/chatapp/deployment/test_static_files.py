@@ -51,6 +51,13 @@ def test_what_is_ours_is_served_without_comments_and_nothing_else_is_touched(
     assert served.read_bytes() == origin.read_bytes()
 
 
+def test_other_languages_of_the_admin_are_not_served(settings: Any, tmp_path: Path) -> None:
+    """Breaks when: a process keeps the headers of a hundred files that nobody fetches."""
+    collect(settings, tmp_path)
+    words = tmp_path / "admin" / "js" / "vendor" / "select2" / "i18n"
+    assert {file.name.split(".")[0] for file in words.iterdir()} == {"en"}
+
+
 def test_a_style_sheet_is_served_whole(settings: Any, tmp_path: Path) -> None:
     """All parts of ``app.css`` in their order, so that a page asks for one file.
 
