@@ -9,8 +9,21 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import jiter
+
 from chatapp.llm.errors import MalformedReply
 from chatapp.llm.openai_compatible.bounds import Bounds
+
+
+def parsed(raw: bytes) -> object:
+    """The value of a JSON text. Raises ValueError, or RecursionError where it is nested too deeply.
+
+    Some servers split a character into surrogates over two pieces, which the faster parser refuses.
+    """
+    try:
+        return jiter.from_json(raw)
+    except ValueError:
+        return json.loads(raw.decode("utf-8"))
 
 
 class ServerSaid(Exception):
@@ -117,7 +130,7 @@ class EventReader:
             return None
         foreign = name not in {"", "message", "error"}
         try:
-            payload = json.loads(raw.decode("utf-8"))
+            payload = parsed(raw)
         except (ValueError, RecursionError):
             if foreign:
                 return None

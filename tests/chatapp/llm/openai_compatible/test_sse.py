@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chatapp.llm.client import Finished, ReasoningChunk, TextChunk, TokenUsage, ToolCall
@@ -22,6 +23,7 @@ from chatapp.llm.errors import (
     ServerFault,
 )
 from chatapp.llm.openai_compatible import bounds, sse
+from chatapp.llm.openai_compatible.event_stream import parsed
 from chatapp.llm.openai_compatible.sse import StreamDecoder
 
 DONE = b"data: [DONE]\n\n"
@@ -177,6 +179,31 @@ STREAMS = {
     "carriage returns": OPENAI.replace(b"\n", b"\r"),
     "bad utf-8": delta(content="ok") + b'data: {"choices": "\xff"}\n\n' + delta(content="no"),
 }
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(
+    _JSON.map(lambda value: json.dumps(value).encode()) | st.binary() | st.text().map(str.encode)
+)
+@example(b'{"a": "\\ud83d"}')
+@example(b'{"a": 1e400, "a": NaN, "b": -0}')
+@example(b"[" * 100_000)
+@example(b"1" * 5_000)
+def test_a_piece_is_read_as_the_library_reads_it(raw: bytes) -> None:
+    """Breaks when: a text that the faster parser refuses is not given to the other one."""
+
+    def read(by: Callable[[bytes], object]) -> object:
+        try:
+            return repr(by(raw))
+        except (ValueError, RecursionError) as error:
+            return type(error)
+
+    assert read(parsed) == read(lambda text: json.loads(text.decode("utf-8")))
 
 
 @pytest.mark.parametrize("name", STREAMS)
