@@ -17,6 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from chatapp.deployment import daphne as serving
+from tests.benchmarks._processes import resident_bytes
 from tests.faults.following import cookies_of
 from tests.json_client import JsonClient
 from tests.ports import free_port
@@ -53,9 +54,12 @@ def test_the_link_shows_a_page(shared: RunningServer) -> None:
 
 
 def test_a_second_start_finds_the_owner(serve: Serve) -> None:
+    """Breaks when: the first one makes another owner, or keeps what its migrations took."""
     first = serve(fresh=True)
+    taken = resident_bytes(first.process.pid)
     first.kill()
     second = serve(port=first.port)
+    assert taken < 1.1 * resident_bytes(second.process.pid)
     assert status_of(second.signin_link) == 200
     assert "already" in manage(second, "ensure_owner")
 
