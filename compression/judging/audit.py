@@ -10,7 +10,7 @@ from compression.exceptions import DraftRejected
 from compression.judging.cues import takes_back
 from compression.judging.redaction import redact, redacted
 from compression.judging.salience import evidence, normalise, salient, scripts
-from compression.languages.phrases import Phrases, every_language
+from compression.languages.phrases import Phrases, of_every_language
 from compression.ledger.ledger import Addition, Delta, Lift, Supersession
 from compression.types import Audit, Completion, Item, Ledger, Section
 
@@ -62,9 +62,11 @@ def negation(languages: Phrases) -> re.Pattern[str]:
     return re.compile(rf"{languages.whole('negation')}\s*\Z", re.IGNORECASE)
 
 
-_REFUSAL = refusal(every_language())
-_NEGATION = negation(every_language())
-_WORDS = {digit: every_language().listed("numbers", digit) for digit in "0123456789"}
+_REFUSAL = of_every_language(refusal)
+_NEGATION = of_every_language(negation)
+_WORDS = of_every_language(
+    lambda languages: {digit: languages.listed("numbers", digit) for digit in "0123456789"}
+)
 
 
 def without_reasoning(text: str) -> str:
@@ -97,7 +99,7 @@ def check_draft(completion: Completion, *, prompt: str = "", secret: str = "") -
         raise DraftRejected("The model called a tool instead of writing the summary.")
     if _PAGE.match(text):
         raise DraftRejected("A web page came instead of a summary.")
-    if not text.lstrip("` \njson").startswith("{") and _REFUSAL.match(text):
+    if not text.lstrip("` \njson").startswith("{") and _REFUSAL().match(text):
         raise DraftRejected("The model refused to write a summary.")
     beginning = normalise(prompt)[:200]
     if (secret and secret in text) or (len(beginning) > 80 and beginning in normalise(text)):
@@ -110,7 +112,7 @@ def check_delta(delta: Delta) -> None:
     if delta.empty:
         raise DraftRejected("The model's summary was empty.")
     operations = delta.add or delta.supersede or delta.resolve or delta.lift
-    if not operations and _REFUSAL.match(delta.narrative):
+    if not operations and _REFUSAL().match(delta.narrative):
         raise DraftRejected("The model refused to write a summary.")
 
 
@@ -122,7 +124,7 @@ def check_summary(text: str, items: Sequence[Item]) -> None:
     if _PAGE.match(text):
         raise DraftRejected("A web page came instead of a summary.")
     lines = [line for line in body.splitlines() if line.strip()]
-    if len(lines) == 1 and _REFUSAL.match(lines[0]):
+    if len(lines) == 1 and _REFUSAL().match(lines[0]):
         raise DraftRejected("The model refused to write a summary.")
     if not items:
         raise DraftRejected("The summary stands for no message.")
@@ -290,7 +292,7 @@ def _says(said: str, constraint: str) -> bool:
         inside = (start and said[start - 1].isascii() and said[start - 1].isalnum()) or (
             end < len(said) and said[end].isascii() and said[end].isalnum()
         )
-        if not inside and not _NEGATION.search(said[max(0, start - 16) : start]):
+        if not inside and not _NEGATION().search(said[max(0, start - 16) : start]):
             return True
         start = said.find(words, start + 1)
     return False
@@ -312,7 +314,7 @@ def _holds(said: str, one: str) -> bool:
 
 def _in_words(number: str, said: str) -> bool:
     """Whether a single digit was written as a word."""
-    return any(re.search(rf"\b{re.escape(word)}\b", said) for word in _WORDS.get(number, ()))
+    return any(re.search(rf"\b{re.escape(word)}\b", said) for word in _WORDS().get(number, ()))
 
 
 def redact_delta(delta: Delta) -> tuple[Delta, int]:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compression.languages.phrases import Phrases, every_language
-
-_LANGUAGES = every_language()
+from compression.languages.phrases import Phrases, of_every_language
 
 
 def strong_rule(languages: Phrases) -> re.Pattern[str]:
@@ -43,16 +41,16 @@ def open_end(languages: Phrases) -> re.Pattern[str]:
     return re.compile(rf"(?!{unless}){languages.whole('open_end')}", re.IGNORECASE)
 
 
-STRONG_RULE = strong_rule(_LANGUAGES)
-WEAK_RULE = _LANGUAGES.pattern("weak_rule")
-NOT_A_RULE = not_a_rule(_LANGUAGES)
-DECISION = _LANGUAGES.pattern("decision")
-OPEN_END = open_end(_LANGUAGES)
-TOLD = _LANGUAGES.pattern("told")
+STRONG_RULE = of_every_language(strong_rule)
+WEAK_RULE = of_every_language(lambda languages: languages.pattern("weak_rule"))
+NOT_A_RULE = of_every_language(not_a_rule)
+DECISION = of_every_language(lambda languages: languages.pattern("decision"))
+OPEN_END = of_every_language(open_end)
+TOLD = of_every_language(lambda languages: languages.pattern("told"))
 """Matches people telling of themselves; such facts are asked for later and cannot be guessed."""
-TAKEN_BACK = _LANGUAGES.pattern("taken_back")
+TAKEN_BACK = of_every_language(lambda languages: languages.pattern("taken_back"))
 """Matches a user ending a rule, or replacing it by another."""
-EMPTY_WORDS = frozenset(_LANGUAGES.listed("empty", "words"))
+EMPTY_WORDS = of_every_language(lambda languages: frozenset(languages.listed("empty", "words")))
 PAIR = re.compile(r"^[-*\s]{0,6}([^\W\d][\w .-]{1,40}?)\s{0,3}[=:：]\s{0,3}(\S[^\n]{0,80})$")
 NUMBER = re.compile(r"\d[\d.,:/%-]{0,20}")
 #: Not at the start of a sentence, where any word is capitalised, nor at its end, where people are
@@ -72,11 +70,11 @@ def rule_strength(sentence: str) -> int:
     if not len(sentence) >= 4:
         return 0
     asked = sentence.rstrip().endswith(("?", "？"))
-    if STRONG_RULE.search(sentence) and not asked:
-        told = NOT_A_RULE.sub(" ", sentence)
-        if STRONG_RULE.search(told):
+    if STRONG_RULE().search(sentence) and not asked:
+        told = NOT_A_RULE().sub(" ", sentence)
+        if STRONG_RULE().search(told):
             return 2
-    return 1 if WEAK_RULE.search(sentence) and not asked else 0
+    return 1 if WEAK_RULE().search(sentence) and not asked else 0
 
 
 def takes_back(message: str, rule: str) -> bool:
@@ -86,17 +84,17 @@ def takes_back(message: str, rule: str) -> bool:
     misses a lost one until it is broken.
     """
     same = bool(stems(message) & stems(rule))
-    if TAKEN_BACK.search(message):
+    if TAKEN_BACK().search(message):
         return same or len(message) <= SHORT_MESSAGE
-    return same and bool(STRONG_RULE.search(message) or WEAK_RULE.search(message))
+    return same and bool(STRONG_RULE().search(message) or WEAK_RULE().search(message))
 
 
 def stems(text: str) -> frozenset[str]:
     """The stems of the meaningful words; pairs of characters in scripts without blanks."""
-    found: set[str] = set()
+    found, empty = set[str](), EMPTY_WORDS()
     for word in re.findall(r"[^\W_]+", text.casefold()):
         if word.isascii() or len(word) < 3 or word[0] < "\u2e80":
-            if (len(word) > 2 or word.isdigit()) and word not in EMPTY_WORDS:
+            if (len(word) > 2 or word.isdigit()) and word not in empty:
                 found.add(word[:5])
         else:
             found.update(word[at : at + 2] for at in range(len(word) - 1))
@@ -114,12 +112,14 @@ def prose_lines(text: str) -> Iterator[str]:
                 yield line[start : start + WINDOW]
 
 
-TALK_STEMS = stems(" ".join(_LANGUAGES.listed("talk", "words")))
+TALK_STEMS = of_every_language(lambda languages: stems(" ".join(languages.listed("talk", "words"))))
 """Stems of words that fit any conversation: a summary made only of these says nothing."""
 
 
 def telling(text: str) -> frozenset[str]:
     """The stems of the words that say something; numbers count as facts instead."""
     return frozenset(
-        one for one in stems(text) - TALK_STEMS if not any(character.isdigit() for character in one)
+        one
+        for one in stems(text) - TALK_STEMS()
+        if not any(character.isdigit() for character in one)
     )

@@ -19,7 +19,7 @@ from itertools import islice
 from compression.judging import cues
 from compression.judging.redaction import redact
 from compression.judging.salience import normalise
-from compression.languages.phrases import Phrases, every_language
+from compression.languages.phrases import Phrases, of_every_language
 from compression.ledger.ledger import Addition, Delta, apply_delta, evict, render
 from compression.types import Entry, EntryState, Item, Ledger, Origin, Section
 
@@ -37,7 +37,9 @@ shares ``ALIKE``; a later sentence that takes something back ends it when it sha
 
 NEXT = 2
 """Distance in ``seq`` of the user's next message, which may end a rule without naming it."""
-_COMMON = cues.stems(" ".join(every_language().listed("common_in_rules", "words")))
+_COMMON = of_every_language(
+    lambda languages: cues.stems(" ".join(languages.listed("common_in_rules", "words")))
+)
 """Stems of words that many rules have in common."""
 
 
@@ -91,12 +93,12 @@ def last_taken_back(languages: Phrases) -> re.Pattern[str]:
     return re.compile(rf"\b{languages.any_of('last_taken_back')}\b", re.IGNORECASE)
 
 
-STANDING = standing(every_language())
+STANDING = of_every_language(standing)
 """Matches what people tell an assistant to do from now on, not statements that something always is
 so or must have been lovely. ``cues.rule_strength`` must also be 2."""
-_FORBIDS = every_language().pattern("forbidding")
-_FILLED = names_one_of(every_language())
-_BACK = last_taken_back(every_language())
+_FORBIDS = of_every_language(lambda languages: languages.pattern("forbidding"))
+_FILLED = of_every_language(names_one_of)
+_BACK = of_every_language(last_taken_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ def with_missed(
 
 def is_standing(sentence: str) -> bool:
     """Whether a user's sentence says what always or never to do."""
-    return cues.rule_strength(sentence) == 2 and STANDING.match(sentence) is not None
+    return cues.rule_strength(sentence) == 2 and STANDING().match(sentence) is not None
 
 
 def _rule_sentences(item: Item) -> Iterator[_Sentence]:
@@ -180,14 +182,14 @@ def _rule_sentences(item: Item) -> Iterator[_Sentence]:
             if len(sentence) > cues.LONGEST_RULE:
                 continue
             standing = is_standing(sentence)
-            takes_back = cues.TAKEN_BACK.search(sentence) is not None
+            takes_back = cues.TAKEN_BACK().search(sentence) is not None
             if standing or takes_back:
                 yield _Sentence(item.seq, sentence, standing, takes_back, _about(sentence))
 
 
 def _about(text: str) -> frozenset[str]:
-    told = cues.stems(cues.TAKEN_BACK.sub(" ", cues.STRONG_RULE.sub(" ", text)))
-    return (told - _COMMON) or told
+    told = cues.stems(cues.TAKEN_BACK().sub(" ", cues.STRONG_RULE().sub(" ", text)))
+    return (told - _COMMON()) or told
 
 
 def _plain(text: str) -> str:
@@ -219,18 +221,18 @@ def _ends(later: _Sentence, rule: _Sentence) -> bool:
         opposite = later.takes_back or _forbids(later) != _forbids(rule)
         return opposite and shared >= ALIKE
     at_once = later.seq <= rule.seq + NEXT
-    return shared >= ABOUT or (at_once and _BACK.search(later.text) is not None)
+    return shared >= ABOUT or (at_once and _BACK().search(later.text) is not None)
 
 
 def _forbids(said: _Sentence) -> bool:
-    return _FORBIDS.search(said.text) is not None
+    return _FORBIDS().search(said.text) is not None
 
 
 def _names_another(rule: _Sentence, later: _Sentence) -> bool:
     """Whether both set the same thing to one of several: another language, another name."""
     if _forbids(rule) or _forbids(later):
         return False
-    old, new = _FILLED.search(_plain(rule.text)), _FILLED.search(_plain(later.text))
+    old, new = _FILLED().search(_plain(rule.text)), _FILLED().search(_plain(later.text))
     if old is None or new is None or old["by"] != new["by"]:
         return False
     return _about(old["head"]) == _about(new["head"]) and old["what"] != new["what"]

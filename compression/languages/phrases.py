@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import TypeVar
+
+T = TypeVar("T")
 
 EXAMPLES, COUNTEREXAMPLES = "examples", "counterexamples"
 LISTS: Mapping[str, frozenset[str]] = {
@@ -124,6 +127,14 @@ def every_language() -> Phrases:
     return Phrases(
         read(one.read_text("utf-8"), code=one.name.removesuffix(".toml")) for one in ordered
     )
+
+
+def of_every_language(make: Callable[[Phrases], T]) -> Callable[[], T]:
+    """A function that returns what ``make`` makes of all languages' phrases, at its first call.
+
+    These patterns take 2 MB, which a process does not need before its first compression.
+    """
+    return cache(lambda: make(every_language()))
 
 
 def read(text: str, *, code: str) -> Language:

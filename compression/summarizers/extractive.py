@@ -239,7 +239,7 @@ class Found:
             if strength:
                 self._rules.setdefault(_cut(sentence, cues.LONGEST_RULE), (strength, item.seq))
                 return
-        if len(sentence) <= LONGEST[Section.DECISIONS] and cues.DECISION.search(sentence):
+        if len(sentence) <= LONGEST[Section.DECISIONS] and cues.DECISION().search(sentence):
             _keep_newest(self._decisions, sentence, item.seq)
         elif self._is_open_end(sentence):
             _keep_newest(self._open_ends, sentence, item.seq)
@@ -250,7 +250,7 @@ class Found:
         """Whether something is said to be left to do; a line ending in a colon heads a list."""
         if len(sentence) > LONGEST[Section.PENDING] or sentence.endswith((":", "：")):
             return False
-        return cues.OPEN_END.search(sentence) is not None
+        return cues.OPEN_END().search(sentence) is not None
 
     def _fact(self, item: Item, sentence: str, *, pair: bool) -> None:
         numbers = len(set(cues.NUMBER.findall(sentence)))
@@ -259,7 +259,7 @@ class Found:
         asked = sentence.endswith(("?", "？"))
         if item.role == "user":
             score += 0.5 if score else 0.0
-            score += TOLD_SCORE if not asked and cues.TOLD.search(sentence) else 0.0
+            score += TOLD_SCORE if not asked and cues.TOLD().search(sentence) else 0.0
         score -= 1.0 if asked else 0.0
         if self._focus:
             score += 3.0 * len(self._focus & set(sentence.casefold().split()))

@@ -82,7 +82,7 @@ def _decisions(items: Sequence[Item]) -> Iterator[tuple[str, int]]:
             continue
         for line in cues.prose_lines(item.text):
             for sentence in cues.END.split(line):
-                if len(sentence) <= 240 and cues.DECISION.search(sentence):
+                if len(sentence) <= 240 and cues.DECISION().search(sentence):
                     yield normalise(sentence.strip(" \t*-#>")), item.seq
 
 
