@@ -51,7 +51,7 @@ quick: $(VENV)/dev ## in under a minute: style, types, and tests without a runni
 	@$(PY) -m mypy chatapp compression tests
 	@env -u DATABASE_URL -u REDIS_URL $(PYTEST) $(QUICKLY) $(QUICK)
 
-test: $(VENV)/dev ## everything: lint, storage tests on PostgreSQL and Redis, the whole suite on SQLite
+test: $(VENV)/dev ## what the CI runs: lint, storage tests on PostgreSQL and Redis, the suite on SQLite
 	@$(PY) -m tests.services --chromium -- true
 	@failed=; log=$$(mktemp); \
 	$(MAKE) --no-print-directory lint >$$log 2>&1 & lint=$$!; \
